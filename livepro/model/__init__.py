@@ -1,0 +1,23 @@
+"""The data that every part of livepro speaks: frozen, and knowing nothing else.
+
+An engine's whole product is a table of basic blocks and, per thread, how often
+each block ran; everything that livepro reports is computed from these classes.
+"""
+
+from livepro.model.blocks import BasicBlock, BlockTable
+from livepro.model.counts import Interval, ThreadCounts
+from livepro.model.instruction import Flow, Instruction, SimdFacts, SimdType
+from livepro.model.result import ProcessResult, RunResult
+
+__all__ = [
+    "BasicBlock",
+    "BlockTable",
+    "Flow",
+    "Instruction",
+    "Interval",
+    "ProcessResult",
+    "RunResult",
+    "SimdFacts",
+    "SimdType",
+    "ThreadCounts",
+]

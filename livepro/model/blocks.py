@@ -1,0 +1,71 @@
+"""The table of basic blocks: struct of arrays, so that counting is NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.model.instruction import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """One row of the table. `id` starts at 1, in order of first execution."""
+
+    id: int
+    address: int
+    size: int
+    function: str
+    module: str
+    offset: int
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class BlockTable:
+    """All basic blocks that one process image ran, in order of first execution.
+
+    Row `i` is the block with id `i + 1`. `address` (uint64, B) is where it
+    starts, `size` (uint32, B) its bytes, `length` (uint32, B) its instructions.
+    `form` (uint32, sum of `length`) names for each instruction of each block,
+    block after block, its row in `instructions`, the distinct encodings met.
+    `function` is the symbol that holds the block's first byte (empty if none),
+    `module` the file that its code is mapped from (or ``[vdso]``, ``[anon]``),
+    `offset` (uint64, B) its offset from the module's load address (from 0 for
+    code that is not file-backed).
+    """
+
+    address: npt.NDArray[np.uint64]
+    size: npt.NDArray[np.uint32]
+    length: npt.NDArray[np.uint32]
+    form: npt.NDArray[np.uint32]
+    instructions: tuple[Instruction, ...]
+    function: tuple[str, ...]
+    module: tuple[str, ...]
+    offset: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    @cached_property
+    def start(self) -> npt.NDArray[np.int64]:
+        """Index into `form` of each block's first instruction (int64, B + 1)."""
+        out = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.length, out=out[1:])
+        return out
+
+    def block(self, row: int) -> BasicBlock:
+        """Row `row` (from 0) as an object; `id` is `row + 1`."""
+        forms = self.form[self.start[row] : self.start[row + 1]]
+        return BasicBlock(
+            id=row + 1,
+            address=int(self.address[row]),
+            size=int(self.size[row]),
+            function=self.function[row],
+            module=self.module[row],
+            offset=int(self.offset[row]),
+            instructions=tuple(self.instructions[f] for f in forms),
+        )

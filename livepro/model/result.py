@@ -1,0 +1,56 @@
+"""What a whole run gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from livepro.model.blocks import BlockTable
+from livepro.model.counts import ThreadCounts
+
+
+@dataclass(frozen=True)
+class ProcessResult:
+    """One image of one process: an exec ends an image and begins the next.
+
+    `image` counts the images of the same pid that livepro saw, from 0.
+    `exit` is the status as a shell reports it (128 + n for signal n), or None
+    while it runs or when the image ended by exec. `threads` are in order of
+    their start, the first thread first.
+    """
+
+    pid: int
+    ppid: int
+    image: int
+    command: tuple[str, ...]
+    machine: str
+    exit: int | None
+    table: BlockTable
+    threads: tuple[ThreadCounts, ...]
+
+    @property
+    def instructions(self) -> int:
+        """Instructions retired by all threads together."""
+        return sum(t.instructions(self.table) for t in self.threads)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run: every process, in order of start. `exit` is the command's status
+    as a shell reports it, `interval_size` the basic block vector interval in
+    instructions (0: none), `stats` the engine's own figures (stops, blocks ...),
+    `warnings` what the user should know about the counts."""
+
+    engine: str
+    command: tuple[str, ...]
+    exit: int
+    wall_seconds: float
+    interval_size: int
+    processes: tuple[ProcessResult, ...]
+    stats: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def instructions(self) -> int:
+        """Instructions retired by all threads of all processes together."""
+        return sum(p.instructions for p in self.processes)
