@@ -1,0 +1,23 @@
+"""`python -m livepro` and the console script: nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's own); return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (["--version"], ["-V"]):  # answered without building a parser
+        from livepro import __version__
+
+        print(f"livepro {__version__}")
+        return 0
+    from livepro.cli.main import main as cli_main
+
+    return cli_main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

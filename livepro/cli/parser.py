@@ -1,0 +1,73 @@
+"""What the subcommands share in reading their arguments: errors, numbers, suggestions."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import NoReturn
+
+from livepro.errors import LiveproError
+
+SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+NUMBER = re.compile(r"(?P<digits>[0-9][0-9_]*(\.[0-9_]+)?(e\+?[0-9]+)?)(?P<suffix>[KMGT]?)", re.IGNORECASE)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are `LiveproError`: cause, remedy, status 2.
+
+    Abbreviated options are refused: argparse would look for them in the
+    traced command's arguments too, and call those ambiguous.
+    """
+
+    def __init__(self, prog: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(r"unrecognized arguments: (\S+)", message)
+        if unknown:
+            name = unknown[1].partition("=")[0]
+            hint = suggest(name, (s for s in self._option_string_actions if s.startswith("--")))
+            raise LiveproError(
+                f"unknown option {name}.", f"{hint}See `{self.prog} --help` for the options it takes."
+            )
+        raise LiveproError(f"{message}.", f"See `{self.prog} --help`.")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """``Did you mean X? `` for the known name nearest to `name`, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+def count(text: str) -> int:
+    """A whole positive number as people write it: 100000000, 100_000_000, 1e8, 100M, 1.5G.
+
+    K, M, G and T are powers of 1000. Raises argparse.ArgumentTypeError, which
+    the parser turns into a message that names the option.
+    """
+    match = NUMBER.fullmatch(text.strip())
+    try:
+        value = Decimal(match["digits"]) * SUFFIXES[match["suffix"].upper()] if match else None
+    except InvalidOperation:
+        value = None
+    if value is None or value != int(value):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a whole number (write 100000000, 100_000_000, 1e8 or 100M)"
+        )
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is too small, the least is 1")
+    return int(value)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The names in a comma-separated list, in order, without repetitions."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
