@@ -2,10 +2,69 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from enum import IntEnum
+from typing import Any, Protocol
 
 from livepro.model import Flow, Instruction
+
+
+class Quirk(IntEnum):
+    """Why single-stepping over an instruction needs a second look."""
+
+    NONE = 0
+    SYSCALL = 1  # may go elsewhere (sigreturn, exec), may leave traces of the trap flag
+    PUSH_FLAGS = 2  # stores the flags, the tracer's trap flag among them
+    SHADOW = 3  # the trap behind it is held back until one more instruction has run
+    EXCLUSIVE = 4  # begins a load/store-exclusive sequence, which a trap would break
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterLayout:
+    """Where the registers are that every engine needs.
+
+    `structure` is laid out as the kernel's NT_PRSTATUS register set; the other
+    names are its fields; those of a system call hold at its instruction, before
+    it is executed. `pc_user_offset` is the program counter's place in
+    `struct user` for machines with PTRACE_PEEKUSER, else None.
+    """
+
+    structure: type[ctypes.Structure]
+    pc: str
+    sp: str
+    syscall_number: str
+    syscall_arguments: tuple[str, ...]
+    syscall_result: str
+    pc_user_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SyscallTable:
+    """System call numbers that livepro reacts to, by name."""
+
+    numbers: Mapping[str, int]
+
+    def named(self, *names: str) -> frozenset[int]:
+        """The numbers of those of `names` that the machine has."""
+        return frozenset(self.numbers[n] for n in names if n in self.numbers)
+
+
+class StoppedThread(Protocol):
+    """What an ISA needs of a stopped thread to put right what a step left behind."""
+
+    def registers(self) -> Any:
+        """The general registers, as `RegisterLayout.structure`."""
+
+    def set_registers(self, registers: Any) -> None:
+        """Set the general registers."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Read memory."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +72,8 @@ class CodeBlock:
     """The straight line from `address` to the next control-flow instruction.
 
     `addresses` has one entry per instruction and, last, the address behind the
-    block. `flows` and `reps` have one entry per instruction. `target` is where
-    a direct terminator leads (None otherwise). `truncated` says that the bytes
+    block. `flows`, `reps` and `quirks` have one entry per instruction. `target`
+    is where a direct terminator leads (None otherwise). `truncated` says that the bytes
     given ended before a terminator: what was decoded is whole, and the rest
     must be read and decoded as part of the same block.
     """
@@ -24,6 +83,7 @@ class CodeBlock:
     addresses: tuple[int, ...]
     flows: tuple[Flow, ...]
     reps: tuple[bool, ...]
+    quirks: tuple[Quirk, ...]
     target: int | None
     truncated: bool
 
@@ -40,11 +100,14 @@ class Isa(Protocol):
     max_instruction: int
     """Longest encoding in bytes."""
 
+    registers: RegisterLayout
+    syscalls: SyscallTable
+
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         """Decode from `address` to the first terminator or the end of `code`.
 
-        Undecodable bytes end the block: as an INVALID instruction of its own
-        (length 1 on x86-64, 4 on AArch64).
+        Undecodable bytes end the block before them; when they come first they
+        are a block of one INVALID instruction (length 1 on x86-64, 4 on AArch64).
         """
 
     def describe(self, code: bytes) -> Instruction:
@@ -52,3 +115,11 @@ class Isa(Protocol):
 
     def disassemble(self, code: bytes, address: int) -> str:
         """`code`'s one instruction as text, its targets as seen from `address`."""
+
+    def rep_count(self, code: bytes, registers: Any) -> int:
+        """How many iterations the rep-prefixed instruction `code` has before it,
+        as its count register says."""
+
+    def after_step(self, quirk: Quirk, thread: StoppedThread) -> None:
+        """Put right what single-stepping left visible to the program (a trap flag
+        in the flags it stored). Called once `quirk`'s instruction has retired."""

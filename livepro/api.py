@@ -1,0 +1,94 @@
+"""`livepro.run`: what the command line itself uses."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+
+from livepro.engines.base import EngineOptions, Progress
+from livepro.errors import LiveproError
+from livepro.model import RunResult
+
+ENGINES = ("auto", "step")
+"""Names that `run` takes for `engine`; auto chooses the fastest that the machine can run."""
+
+
+def run(
+    command: Sequence[str],
+    *,
+    engine: str = "auto",
+    env: Mapping[str, str] | Mapping[bytes, bytes] | None = None,
+    aslr: bool = True,
+    children: str = "follow",
+    interval_size: int = 0,
+    bbv_dialect: str = "exact",
+    progress: Callable[[Progress], None] | None = None,
+) -> RunResult:
+    """Run `command` to its end and return what every thread of it executed.
+
+    `env` is the program's environment (None: this process's `os.environ`),
+    `aslr` False makes address-space layout, and so runs, repeatable,
+    `children` is "follow" or "ignore". `interval_size` in instructions asks for
+    basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
+    says. `progress` is called a few times a second while the command runs.
+    The program shares this process's standard streams and working directory.
+
+    Call it from a thread that has no other children: the status of one that
+    ends meanwhile is lost to its owner.
+
+    Raises LiveproError when the command cannot be found (status 127), cannot
+    be executed or measured (126), or an argument is wrong (2).
+    """
+    from livepro import isa
+    from livepro.analyses.bbv import next_cut
+    from livepro.linux.command import check_executable, resolve_command
+    from livepro.session import Session
+
+    if not command:
+        raise LiveproError("There is no command to run.", "Give one: livepro run -- COMMAND [ARGS...].")
+    if children not in ("follow", "ignore"):
+        raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")
+    if interval_size < 0:
+        raise LiveproError(f"An interval of {interval_size} instructions is not possible.")
+    if bbv_dialect not in ("exact", "exp-bbv"):
+        raise LiveproError(f"There is no dialect '{bbv_dialect}'.", "Choose 'exact' or 'exp-bbv'.")
+    machine = isa.for_machine(platform.machine())
+    environment = _bytes(os.environ if env is None else env)
+    executable = resolve_command(command[0], environment)
+    warnings = check_executable(executable, machine.name)
+
+    def cut(position: int) -> int:
+        return next_cut(bbv_dialect, interval_size, position)
+
+    def measurable(pid: int) -> bool:
+        try:
+            check_executable(f"/proc/{pid}/exe", machine.name)
+        except LiveproError:
+            return False
+        return True
+
+    options = EngineOptions(
+        follow_children=children == "follow",
+        cut=cut if interval_size else None,
+        measurable=measurable,
+        progress=progress,
+    )
+    chosen = _engine(engine)(machine, options)
+    chosen.warnings.extend(warnings)
+    return Session(chosen, machine).run(
+        executable, command, environment, aslr=aslr, interval_size=interval_size
+    )
+
+
+def _engine(name: str):  # type: ignore[no-untyped-def]
+    """The engine class called `name`."""
+    if name not in ENGINES:
+        raise LiveproError(f"There is no engine '{name}'.", f"Choose one of {', '.join(ENGINES)}.")
+    from livepro.engines.step import StepEngine
+
+    return StepEngine
+
+
+def _bytes(environment: Mapping[str, str] | Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    return {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}

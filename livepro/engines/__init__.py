@@ -1,0 +1,1 @@
+"""The engines: three ways to watch every instruction, one contract (`engines.base`)."""

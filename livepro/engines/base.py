@@ -1,0 +1,155 @@
+"""The contract of the engines: what each is given and what it delivers."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from livepro.engines.recording import CutRule, ImageRecord
+from livepro.isa.base import Isa
+from livepro.linux import ptrace
+from livepro.tracee import TracedProcess, TracedThread, Tracer
+from livepro.tracee.tracer import WAIT_FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come: instructions retired so far by all threads, threads
+    and processes alive, seconds since the start."""
+
+    instructions: int
+    threads: int
+    processes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What every engine is given.
+
+    `cut` says where basic block vector intervals end (None: no intervals);
+    `measurable` tells whether a process image is one that the ISA can decode;
+    `progress` is called about `progress_rate` times a second while the target runs.
+    """
+
+    follow_children: bool = True
+    cut: CutRule | None = None
+    measurable: Callable[[int], bool] | None = None
+    progress: Callable[[Progress], None] | None = None
+    progress_rate: float = 4.0
+
+
+class Engine(ABC):
+    """Watches every instruction of the processes that it launches.
+
+    An engine delivers `images`: for every process image the table of its basic
+    blocks and, per thread, complete and partial executions, rep iterations and
+    intervals. It is complete when `run` returns, and consistent whenever it
+    is looked at from the thread that runs it. `stats` are its own figures and
+    `warnings` what a user must know to read the counts.
+    """
+
+    name: str
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        self.isa = isa
+        self.options = options
+        self.tracer = Tracer(isa.registers, self, follow_children=options.follow_children)
+        self.images: list[ImageRecord] = []
+        self.records: dict[TracedProcess, ImageRecord] = {}
+        self.stats: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self.started = time.monotonic()
+        self._progress_due = self.started + 1.0
+
+    def launch(
+        self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
+    ) -> None:
+        """Start a command under the engine. Raises LiveproError when it cannot be started."""
+        self.started = time.monotonic()
+        self.tracer.launch(executable, command, environment, aslr=aslr)
+
+    def run(self) -> None:
+        """Watch until every traced process has ended."""
+        dispatch = self.tracer.dispatch
+        while self.tracer.threads or self.tracer.live:
+            try:
+                tid, status = os.waitpid(-1, WAIT_FLAGS)
+            except ChildProcessError:
+                break
+            dispatch(tid, status)
+        self.finish()
+
+    def finish(self) -> None:
+        """Close what is still open, so that `images` is complete."""
+        for image in self.images:
+            for tally in image.tallies:
+                tally.finish()
+
+    # -- what the tracer tells
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        """Begin an image's record."""
+        record = ImageRecord(process)
+        self.images.append(record)
+        self.records[process] = record
+        process.measured = self.options.measurable is None or self.options.measurable(process.pid)
+        if not process.measured:
+            self.warnings.append(
+                f"Process {process.pid} ({' '.join(process.command)}) is not an {self.isa.name} program; "
+                "it ran, but was not counted."
+            )
+
+    def process_ended(self, process: TracedProcess) -> None:  # noqa: B027 (nothing to do for some)
+        """An image's record is complete."""
+
+    def stopped(self, thread: TracedThread) -> None:
+        """A group stop: as any other stop, for most engines."""
+        self.interrupted(thread)
+
+    @abstractmethod
+    def thread_started(self, thread: TracedThread) -> None: ...
+    @abstractmethod
+    def trapped(self, thread: TracedThread) -> None: ...
+    @abstractmethod
+    def signalled(self, thread: TracedThread, number: int) -> None: ...
+    @abstractmethod
+    def interrupted(self, thread: TracedThread) -> None: ...
+    @abstractmethod
+    def exiting(self, thread: TracedThread, in_exec: bool) -> None: ...
+    @abstractmethod
+    def gone(self, thread: TracedThread) -> None: ...
+    @abstractmethod
+    def resume(self, thread: TracedThread, number: int = 0) -> None: ...
+
+    # -- while it runs
+
+    @property
+    def instructions(self) -> int:
+        """Instructions counted so far, of all threads."""
+        return sum(tally.instructions for image in self.images for tally in image.tallies)
+
+    def report_progress(self) -> None:
+        """Tell the caller how far the run is, if it is time to."""
+        report = self.options.progress
+        now = time.monotonic()
+        if report is None or now < self._progress_due:
+            return
+        self._progress_due = now + 1.0 / self.options.progress_rate
+        report(
+            Progress(
+                instructions=self.instructions,
+                threads=len(self.tracer.threads),
+                processes=len(self.tracer.live),
+                seconds=now - self.started,
+            )
+        )
+
+
+def run_free(thread: TracedThread, number: int = 0) -> None:
+    """Let a thread run unwatched, but for its events."""
+    ptrace.call(ptrace.PTRACE_CONT, thread.tid, 0, number)

@@ -1,0 +1,37 @@
+"""Reading a process's code: from memory to decoded basic blocks."""
+
+from __future__ import annotations
+
+from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.linux.proc import Memory
+from livepro.model import Flow
+
+_CHUNK = 256  # bytes; most blocks are shorter, and a read costs more than its length
+
+
+def read_block(isa: Isa, memory: Memory, address: int) -> CodeBlock:
+    """The basic block that starts at `address`.
+
+    A block that runs into bytes that cannot be decoded or read ends before
+    them. When the first instruction is such, the result is one INVALID
+    instruction (without bytes if there are none to read), which will fault.
+    """
+    size = _CHUNK
+    while True:
+        code = memory.read(address, size)
+        block = isa.decode_block(code, address)
+        if block.truncated and len(code) == size:
+            size *= 4
+            continue
+        if len(block):
+            return block
+        return CodeBlock(
+            address=address,
+            code=code[:1],
+            addresses=(address, address + 1),
+            flows=(Flow.INVALID,),
+            reps=(False,),
+            quirks=(Quirk.NONE,),
+            target=None,
+            truncated=False,
+        )

@@ -1,0 +1,138 @@
+"""What an engine writes down while the target runs: blocks, and per thread how often.
+
+Plain lists and dictionaries, cheap to add to; `session` turns them into the
+frozen arrays of the model when the run is over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from livepro.isa.base import CodeBlock
+from livepro.linux.proc import Mapping
+from livepro.model import Interval
+from livepro.tracee import TracedProcess, TracedThread
+
+CutRule = Callable[[int], int]
+"""From a position in a thread's instruction stream to the next position (greater)
+at which an interval ends."""
+
+
+class BlockStore:
+    """The basic blocks of one process image, by row, in order of first execution.
+
+    Parallel lists: `addresses`, `codes` (the bytes), `lengths` (instructions),
+    `sizes` (bytes of each instruction, as a bytes object), `modules` (path of
+    the mapping) and `offsets` (file offset of the first byte; for code that is
+    not file-backed the offset in its mapping).
+    """
+
+    def __init__(self) -> None:
+        self.addresses: list[int] = []
+        self.codes: list[bytes] = []
+        self.lengths: list[int] = []
+        self.sizes: list[bytes] = []
+        self.modules: list[str] = []
+        self.offsets: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def add(self, block: CodeBlock, mapping: Mapping | None) -> int:
+        """Append a block; returns its row."""
+        at = block.addresses
+        self.addresses.append(block.address)
+        self.codes.append(block.code)
+        self.lengths.append(len(block))
+        self.sizes.append(bytes(b - a for a, b in pairwise(at)))
+        if mapping is None:
+            self.modules.append("")
+            self.offsets.append(block.address)
+        else:
+            self.modules.append(mapping.path or "[anon]")
+            self.offsets.append(block.address - mapping.start + mapping.offset)
+        return len(self.addresses) - 1
+
+
+class ThreadTally:
+    """What one thread has executed so far.
+
+    `entries` counts complete executions by row, `partial` executions that left
+    after the first k instructions by (row, k). With a cut rule, `intervals`
+    are the basic block vectors closed so far.
+    """
+
+    def __init__(self, thread: TracedThread, store: BlockStore, cut: CutRule | None) -> None:
+        self.thread = thread
+        self.store = store
+        self.entries: defaultdict[int, int] = defaultdict(int)
+        self.partial: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.rep_iterations = 0
+        self.intervals: list[Interval] = []
+        self._cut = cut
+        self._position = 0
+        self._next = cut(0) if cut else 0
+        self._vector: defaultdict[int, int] = defaultdict(int)
+        self._began = 0
+        self.cutting = cut is not None
+
+    def complete(self, row: int) -> None:
+        """Count one complete execution of a block."""
+        self.entries[row] += 1
+        if self.cutting:
+            self.advance(row, self.store.lengths[row])
+
+    def prefix(self, row: int, count: int) -> None:
+        """Count an execution of a block's first `count` instructions."""
+        if count == self.store.lengths[row]:
+            self.complete(row)
+        elif count:
+            self.partial[row, count] += 1
+            if self.cutting:
+                self.advance(row, count)
+
+    def advance(self, row: int, count: int) -> None:
+        """Move the interval clock on by `count` instructions of one block, cutting where due."""
+        assert self._cut is not None
+        while self._position + count >= self._next:
+            within = self._next - self._position
+            self._vector[row] += within
+            self._position = self._next
+            count -= within
+            self._close()
+            self._next = self._cut(self._position)
+        if count:
+            self._vector[row] += count
+            self._position += count
+
+    def _close(self) -> None:
+        rows = np.array(sorted(row for row, count in self._vector.items() if count), np.int64)
+        counts = np.array([self._vector[row] for row in rows.tolist()], np.uint64)
+        self.intervals.append(Interval(self._position - self._began, rows, counts))
+        self._vector.clear()
+        self._began = self._position
+
+    def finish(self) -> None:
+        """Close the last, partial interval. Called once, when nothing more will be counted."""
+        if self.cutting and self._position > self._began:
+            self._close()
+
+    @property
+    def instructions(self) -> int:
+        """Instructions counted so far."""
+        lengths = self.store.lengths
+        whole = sum(times * lengths[row] for row, times in self.entries.items())
+        return whole + sum(times * count for (_, count), times in self.partial.items())
+
+
+class ImageRecord:
+    """What one process image executed: its blocks, and its threads in order of start."""
+
+    def __init__(self, process: TracedProcess) -> None:
+        self.process = process
+        self.store = BlockStore()
+        self.tallies: list[ThreadTally] = []

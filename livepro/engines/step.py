@@ -1,0 +1,399 @@
+"""The step engine: single-steps every thread. Slow, and the reference for the others.
+
+An instruction is counted when it retires: when a step is seen to have left
+it. A thread's state is the block it is in and the index of the instruction it
+will attempt next. The loop below handles the plain case, the program counter
+having moved to the next instruction of the block, in a few bytecodes; anything
+else (ends of blocks, rep, system calls, code that may change) takes `_advance`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from livepro.engines.base import Engine, EngineOptions, run_free
+from livepro.engines.code import read_block
+from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS
+from livepro.model import Flow
+from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.tracer import WAIT_FLAGS
+
+# si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
+_TRAP_BRKPT = 1  # step reported on the way out of a system call: nothing was executed since
+_TRAP_TRACE = 2  # one instruction was executed
+_HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c)
+
+# A system call that will be restarted unless a handler says otherwise
+# (include/linux/errno.h): the program never sees these.
+_RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
+
+_PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
+_NEVER = -2  # no program counter, and not the -1 of a failed read
+
+
+class StepBlock:
+    """A decoded block, ready for stepping.
+
+    `expect[i]` is the program counter that a step over instruction i must
+    give to need no second look. `look[i]` says whether registers must be read
+    before instruction i runs (rep, system calls).
+    """
+
+    __slots__ = ("code", "expect", "look", "row", "stable")
+
+    def __init__(self, code: CodeBlock, row: int, stable: bool) -> None:
+        self.code = code
+        self.row = row
+        self.stable = stable
+        self.look = tuple(
+            rep or quirk is Quirk.SYSCALL for rep, quirk in zip(code.reps, code.quirks, strict=True)
+        )
+        last = len(code) - 1
+        self.expect = tuple(
+            code.addresses[i + 1]
+            if stable
+            and i < last
+            and not self.look[i]
+            and not self.look[i + 1]
+            and code.quirks[i] is Quirk.NONE
+            else _NEVER
+            for i in range(len(code))
+        )
+
+
+class StepThread:
+    """Where a thread is: about to attempt instruction `index` of `block`.
+
+    `suspect` says that the next trap may not stand for an executed
+    instruction; `held`, that a system call has been entered and will be
+    restarted, so it has yet to be counted.
+    """
+
+    __slots__ = (
+        "before",
+        "block",
+        "expect",
+        "expected",
+        "held",
+        "index",
+        "record",
+        "suspect",
+        "tally",
+        "thread",
+    )
+
+    def __init__(
+        self, thread: TracedThread, tally: ThreadTally, record: ImageRecord, block: StepBlock
+    ) -> None:
+        self.thread = thread
+        self.tally = tally
+        self.record = record
+        self.block = block
+        self.expect = block.expect
+        self.expected = _NEVER
+        self.index = 0
+        self.before: object = None
+        self.suspect = True
+        self.held = False
+
+
+class StepEngine(Engine):
+    """See `livepro.engines.base.Engine`."""
+
+    name = "step"
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        layout = isa.registers
+        self._pc = ptrace.program_counter_reader(layout.pc_user_offset, layout.structure, layout.pc)
+        self._states: dict[int, StepThread] = {}
+        self._known: dict[ImageRecord, dict[int, StepBlock]] = {}
+        self._versions: dict[ImageRecord, dict[tuple[int, bytes], int]] = {}
+        self._remapping = isa.syscalls.named(
+            "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
+        )
+        self._unexplained = 0
+
+    def run(self) -> None:
+        """Step every thread until all have ended."""
+        wait, step, read_pc = os.waitpid, ptrace.raw, self._pc
+        states, threads, dispatch = self._states, self.tracer.threads, self.tracer.dispatch
+        stops = 0
+        try:
+            while threads or self.tracer.live:
+                tid, status = wait(-1, WAIT_FLAGS)
+                stops += 1
+                if status == TRAP_STATUS and (state := states.get(tid)) is not None:
+                    pc = read_pc(tid)
+                    if pc == state.expected:
+                        state.index = index = state.index + 1
+                        state.expected = state.expect[index]
+                        step(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+                        continue
+                    self._trap(state, pc)
+                else:
+                    dispatch(tid, status)
+                if not stops % 16:
+                    self.report_progress()
+        except ChildProcessError:
+            pass
+        self.stats["stops"] = stops
+        if self._unexplained:
+            self.warnings.append(
+                f"{self._unexplained} steps led to an address that the instruction stepped cannot lead to; "
+                "counts may be off by as many instructions."
+            )
+        self.finish()
+
+    # -- stops
+
+    def _trap(self, state: StepThread, pc: int) -> None:
+        """A SIGTRAP stop that the loop could not place."""
+        try:
+            if self._is_step(state, pc):
+                self._advance(state, pc)
+            else:
+                return
+        except OSError:
+            return  # killed meanwhile: its end is the next status
+        ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None)
+
+    def _is_step(self, state: StepThread, pc: int) -> bool:
+        """Whether the stop stands for an executed instruction; else it has been dealt with."""
+        code, index = state.block.code, state.index
+        unmoved = pc == code.addresses[index]
+        trap = code.flows[index] is Flow.TRAP
+        if not (state.suspect or unmoved or trap):
+            return True
+        info = ptrace.signal_info(state.thread.tid)
+        kind = info.code if info is not None else _TRAP_TRACE
+        if kind == _HANDLER_ENTERED:
+            self._leave(state, index + state.held)
+            self._enter(state, pc)
+            self.resume(state.thread)
+            return False
+        if kind == _TRAP_BRKPT and unmoved:
+            state.suspect = False
+            self.resume(state.thread)
+            return False
+        if kind in (_TRAP_BRKPT, _TRAP_TRACE):
+            state.suspect = False
+            return True
+        # The program's own: int3, or a SIGTRAP that somebody sent.
+        self.signalled(state.thread, signal.SIGTRAP)
+        return False
+
+    def trapped(self, thread: TracedThread) -> None:
+        self._trap(self._states[thread.tid], self._pc(thread.tid))
+
+    def signalled(self, thread: TracedThread, number: int) -> None:
+        self._settle(thread)
+        self.resume(thread, number)
+
+    def interrupted(self, thread: TracedThread) -> None:
+        self._settle(thread)
+
+    def _settle(self, thread: TracedThread) -> None:
+        """At a stop that is no step: count what retired on the way to it."""
+        state = self._states.get(thread.tid)
+        if state is None:
+            return
+        state.suspect = True
+        code, index = state.block.code, state.index
+        pc = self._pc(thread.tid)
+        if pc == code.addresses[index]:
+            if code.reps[index]:
+                self._count_iterations(state)
+            return
+        if code.quirks[index] is Quirk.SYSCALL:
+            result = getattr(thread.registers(), self.isa.registers.syscall_result)
+            if result in _RESTARTS:
+                state.held = True
+                return
+        self._advance(state, pc)
+
+    def resume(self, thread: TracedThread, number: int = 0) -> None:
+        if thread.tid in self._states:
+            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
+        else:
+            run_free(thread, number)
+
+    # -- the thread's position
+
+    def _advance(self, state: StepThread, pc: int) -> None:
+        """The instruction attempted has retired and led to `pc`."""
+        block = state.block
+        code, index = block.code, state.index
+        addresses = code.addresses
+        quirk = code.quirks[index]
+        if code.reps[index]:
+            self._count_iterations(state)
+            if pc == addresses[index]:
+                return  # one iteration of several: not retired yet
+        if quirk is not Quirk.NONE:
+            self._after_quirk(state, quirk)
+        state.held = False
+        after = index + 1
+        if after == len(addresses) - 1:
+            if not self._may_follow(code, pc):
+                self._unexplained += 1
+            state.tally.complete(block.row)
+            self._enter(state, pc)
+        elif pc == addresses[after]:
+            state.index = after
+            self._arrive(state)
+        elif quirk is Quirk.SYSCALL:
+            self._leave(state, after)  # sigreturn
+            self._enter(state, pc)
+        else:
+            self._skipped(state, pc)
+
+    def _skipped(self, state: StepThread, pc: int) -> None:
+        """More than one instruction was executed on the way to `pc`: its trap was held
+        back (a load of SS), or swallowed by a hypervisor that emulated it."""
+        code = state.block.code
+        if code.quirks[state.index] is not Quirk.SHADOW:
+            self._unexplained += 1
+        # The thread cannot have left the straight line before its terminator.
+        end = len(code)
+        reached = code.addresses.index(pc) if pc in code.addresses[state.index + 1 : end] else end
+        if reached < end:
+            state.index = reached
+            self._arrive(state)
+        else:
+            state.tally.complete(state.block.row)
+            self._enter(state, pc)
+
+    @staticmethod
+    def _may_follow(code: CodeBlock, pc: int) -> bool:
+        """Whether `pc` is a possible successor of the block's last instruction."""
+        flow = code.flows[-1]
+        behind = code.addresses[-1]
+        if flow in (Flow.JUMP, Flow.CALL):
+            return pc == code.target
+        if flow is Flow.BRANCH:
+            return pc in (code.target, behind)
+        if flow is Flow.NEXT:
+            return pc == behind
+        return True
+
+    def _count_iterations(self, state: StepThread) -> None:
+        """Add what the count register says has been done since it was last read."""
+        code, index = state.block.code, state.index
+        start = code.addresses[index] - code.address
+        text = code.code[start : code.addresses[index + 1] - code.address]
+        registers = state.thread.registers()
+        done = self.isa.rep_count(text, state.before) - self.isa.rep_count(text, registers)
+        state.tally.rep_iterations += done
+        state.before = registers
+
+    def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
+        self.isa.after_step(quirk, state.thread)
+        if quirk is Quirk.SYSCALL:
+            layout = self.isa.registers
+            before = state.before
+            if getattr(before, layout.syscall_number) in self._remapping:
+                address, size, protection = (getattr(before, name) for name in layout.syscall_arguments[:3])
+                self._remapped(state, address, size, protection)
+
+    def _remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
+        """Forget decoded code if the call may have changed what is executable."""
+        process = state.thread.process
+        old = process.space
+        touched = any(m.executable and m.start < address + size and address < m.end for m in old.mappings)
+        process.remapped()
+        if touched or protection & _PROT_EXEC:
+            self._known[state.record].clear()
+
+    def _leave(self, state: StepThread, count: int) -> None:
+        """The thread goes elsewhere after the block's first `count` instructions."""
+        state.tally.prefix(state.block.row, count)
+        state.held = False
+
+    def _enter(self, state: StepThread, pc: int) -> None:
+        """The thread is about to execute the instruction at `pc`, the first of a block."""
+        block = self._known[state.record].get(pc)
+        if block is None or not (block.stable or self._unchanged(state, block, 0)):
+            block = self._decode(state.thread.process, state.record, pc)
+        state.block = block
+        state.expect = block.expect
+        state.index = 0
+        if block.look[0]:
+            state.before = state.thread.registers()
+        state.expected = block.expect[0]
+
+    def _arrive(self, state: StepThread) -> None:
+        """The thread is about to execute instruction `index`, in the middle of its block."""
+        block, index = state.block, state.index
+        if not block.stable and not self._unchanged(state, block, index):
+            self._leave(state, index)
+            self._enter(state, block.code.addresses[index])
+            return
+        if block.look[index]:
+            state.before = state.thread.registers()
+        state.expected = block.expect[index]
+
+    @staticmethod
+    def _unchanged(state: StepThread, block: StepBlock, index: int) -> bool:
+        """Whether memory still holds the instruction decoded (the whole block for its first)."""
+        code = block.code
+        start = code.addresses[index]
+        end = code.addresses[index + 1] if index else code.addresses[-1]
+        return state.thread.read(start, end - start) == code.code[start - code.address : end - code.address]
+
+    def _decode(self, process: TracedProcess, record: ImageRecord, pc: int) -> StepBlock:
+        code = read_block(self.isa, process.memory, pc)
+        mapping = process.space.find(pc)
+        versions = self._versions[record]
+        row = versions.get((pc, code.code))
+        if row is None:
+            row = versions[pc, code.code] = record.store.add(code, mapping)
+        block = StepBlock(code, row, mapping is not None and mapping.stable_code)
+        self._known[record][pc] = block
+        return block
+
+    # -- lives
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        super().process_started(process, parent)
+        record = self.records[process]
+        self._known[record] = {}
+        self._versions[record] = {}
+
+    def process_ended(self, process: TracedProcess) -> None:
+        record = self.records[process]
+        self._known.pop(record, None)
+        self._versions.pop(record, None)
+
+    def thread_started(self, thread: TracedThread) -> None:
+        record = self.records[thread.process]
+        tally = ThreadTally(thread, record.store, self.options.cut)
+        record.tallies.append(tally)
+        if not thread.process.measured:
+            return
+        pc = self._pc(thread.tid)
+        self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in the registers it copied
+        state = StepThread(thread, tally, record, self._decode(thread.process, record, pc))
+        self._states[thread.tid] = state
+        self._enter(state, pc)
+
+    def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        state = self._states.pop(thread.tid, None)
+        if state is None:
+            return
+        code, index = state.block.code, state.index
+        entered = code.quirks[index] is Quirk.SYSCALL and (
+            in_exec or self._pc(thread.tid) == code.addresses[index + 1]
+        )
+        self._leave(state, index + entered)
+
+    def gone(self, thread: TracedThread) -> None:
+        state = self._states.pop(thread.tid, None)
+        if state is not None:
+            # Killed without a last word. A thread that was sent into a system
+            # call had entered it: livepro lets no thread wait before one.
+            self._leave(state, state.index + (state.block.code.quirks[state.index] is Quirk.SYSCALL))

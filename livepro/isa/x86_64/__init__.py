@@ -1,0 +1,42 @@
+"""The x86-64 instruction set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livepro.isa.base import CodeBlock, Quirk, StoppedThread
+from livepro.isa.x86_64 import registers, stepping, syscalls
+from livepro.model import Instruction
+
+
+class X86_64:
+    """See `livepro.isa.base.Isa`."""
+
+    name = "x86_64"
+    max_instruction = 15  # SDM vol. 2, 2.3.11
+    registers = registers.LAYOUT
+    syscalls = syscalls.TABLE
+
+    def decode_block(self, code: bytes, address: int) -> CodeBlock:
+        from livepro.isa.x86_64.decoder import decode_block
+
+        return decode_block(code, address)
+
+    def describe(self, code: bytes) -> Instruction:
+        from livepro.isa.x86_64.describe import describe
+
+        return describe(code)
+
+    def disassemble(self, code: bytes, address: int) -> str:
+        from livepro.isa.x86_64.describe import disassemble
+
+        return disassemble(code, address)
+
+    def rep_count(self, code: bytes, registers: Any) -> int:
+        return stepping.rep_count(code, registers)
+
+    def after_step(self, quirk: Quirk, thread: StoppedThread) -> None:
+        stepping.after_step(quirk, thread)
+
+
+ISA = X86_64()

@@ -1,0 +1,1 @@
+"""Linux as livepro needs it: ptrace, wait statuses, /proc, ELF. No instruction meaning."""

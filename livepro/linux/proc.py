@@ -1,0 +1,155 @@
+"""What /proc says of a process: its maps, memory, threads and status."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One line of /proc/PID/maps (addresses and file offset in bytes)."""
+
+    start: int
+    end: int
+    readable: bool
+    writable: bool
+    executable: bool
+    shared: bool
+    offset: int
+    inode: int
+    path: str
+
+    @property
+    def file_backed(self) -> bool:
+        """Whether its bytes are those of a file that nobody is expected to change.
+
+        A memfd or a deleted file has an inode too, but is what JIT compilers
+        map twice, once to write and once to execute.
+        """
+        return (
+            bool(self.inode) and not self.path.startswith("/memfd:") and not self.path.endswith(" (deleted)")
+        )
+
+    @property
+    def stable_code(self) -> bool:
+        """Whether instructions read from here stay what they are until it is remapped."""
+        if self.path in ("[vdso]", "[vsyscall]"):
+            return True
+        return self.executable and self.file_backed and not self.writable and not self.shared
+
+
+class AddressSpace:
+    """The mappings of a process at one moment, searchable by address."""
+
+    def __init__(self, mappings: list[Mapping]) -> None:
+        self.mappings = mappings
+        self._starts = [m.start for m in mappings]
+
+    def find(self, address: int) -> Mapping | None:
+        """The mapping that holds `address`, None where nothing is mapped."""
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self.mappings[at].end:
+            return self.mappings[at]
+        return None
+
+
+def parse_maps(text: str) -> list[Mapping]:
+    """The mappings of a maps file (format: Documentation/filesystems/proc.rst)."""
+    mappings = []
+    for line in text.splitlines():
+        fields = line.split(maxsplit=5)
+        start, _, end = fields[0].partition("-")
+        permissions = fields[1]
+        mappings.append(
+            Mapping(
+                start=int(start, 16),
+                end=int(end, 16),
+                readable=permissions[0] == "r",
+                writable=permissions[1] == "w",
+                executable=permissions[2] == "x",
+                shared=permissions[3] == "s",
+                offset=int(fields[2], 16),
+                inode=int(fields[4]),
+                path=fields[5] if len(fields) > 5 else "",
+            )
+        )
+    return mappings
+
+
+def address_space(pid: int) -> AddressSpace:
+    """The mappings of process `pid`. Raises OSError when it is gone."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+        return AddressSpace(parse_maps(file.read()))
+
+
+class Memory:
+    """Reads and writes the memory of one process, whatever the page permissions.
+
+    One descriptor on /proc/PID/mem: a write through it goes into a private
+    copy of a read-only page, as a debugger's does.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes from `address`; shorter (or empty) where the mapping ends."""
+        try:
+            return os.pread(self._descriptor, size, address)
+        except (OSError, OverflowError):
+            return b""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write `data` at `address`. Raises OSError where nothing is mapped."""
+        done = 0
+        while done < len(data):
+            done += os.pwrite(self._descriptor, data[done:], address + done)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def status_field(tid: int, name: str) -> str:
+    """A field of /proc/TID/status, e.g. "Tgid". Raises OSError when it is gone,
+    KeyError when the kernel does not show such a field."""
+    with open(f"/proc/{tid}/status", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key == name:
+                return value.strip()
+    raise KeyError(name)
+
+
+def thread_name(tid: int) -> str:
+    """The thread's name as the kernel keeps it, empty when it is gone."""
+    try:
+        with open(f"/proc/{tid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return ""
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """The arguments of a process, empty when it is gone or a kernel thread."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            text = file.read()
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(part) for part in text.split(b"\0")[:-1])
+
+
+def initial_environment() -> dict[bytes, bytes]:
+    """The environment that livepro itself was started with, byte for byte.
+
+    Not `os.environ`: CPython adds LC_CTYPE there when it coerces the C locale
+    (PEP 538), and one more variable moves the stack of the program measured.
+    """
+    with open("/proc/self/environ", "rb") as file:
+        entries = file.read().split(b"\0")
+    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)

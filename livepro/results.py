@@ -1,0 +1,94 @@
+"""From an engine's records to the model: tables described and symbolised, counts as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
+from livepro.isa.base import Isa
+from livepro.linux.symbols import Symbolizer
+from livepro.model import BlockTable, Instruction, ProcessResult, ThreadCounts
+
+
+def build_processes(images: Sequence[ImageRecord], isa: Isa) -> tuple[ProcessResult, ...]:
+    """The model of every image: tables described and symbolised, counts as arrays."""
+    symbolizer = Symbolizer()
+    describe = _Describer(isa)
+    return tuple(
+        ProcessResult(
+            pid=image.process.pid,
+            ppid=image.process.ppid,
+            image=image.process.image,
+            command=image.process.command,
+            machine=isa.name,
+            exit=image.process.exit,
+            table=build_table(image.store, describe, symbolizer),
+            threads=tuple(_counts(tally, len(image.store)) for tally in image.tallies),
+        )
+        for image in images
+    )
+
+
+class _Describer:
+    """Describes each distinct encoding once for all images."""
+
+    def __init__(self, isa: Isa) -> None:
+        self._describe = isa.describe
+        self._known: dict[bytes, Instruction] = {}
+
+    def __call__(self, code: bytes) -> Instruction:
+        known = self._known.get(code)
+        if known is None:
+            known = self._known[code] = self._describe(code)
+        return known
+
+
+def build_table(
+    store: BlockStore, describe: Callable[[bytes], Instruction], symbolizer: Symbolizer
+) -> BlockTable:
+    """A store as a block table."""
+    forms: dict[bytes, int] = {}
+    form: list[int] = []
+    for code, sizes in zip(store.codes, store.sizes, strict=True):
+        at = 0
+        for size in sizes:
+            form.append(forms.setdefault(code[at : at + size], len(forms)))
+            at += size
+    functions = [""] * len(store)
+    offsets = np.array(store.offsets, np.uint64)
+    modules = np.array(store.modules, object)
+    for module in set(store.modules):
+        rows = np.flatnonzero(modules == module)
+        names, addresses = symbolizer.lookup(module, offsets[rows])
+        offsets[rows] = addresses
+        for row, name in zip(rows.tolist(), names, strict=True):
+            functions[row] = name
+    return BlockTable(
+        address=np.array(store.addresses, np.uint64),
+        size=np.array([len(code) for code in store.codes], np.uint32),
+        length=np.array(store.lengths, np.uint32),
+        form=np.array(form, np.uint32),
+        instructions=tuple(describe(code) for code in forms),
+        function=tuple(functions),
+        module=tuple(store.modules),
+        offset=offsets,
+    )
+
+
+def _counts(tally: ThreadTally, blocks: int) -> ThreadCounts:
+    entries = np.zeros(blocks, np.uint64)
+    if tally.entries:
+        entries[np.fromiter(tally.entries.keys(), np.int64)] = np.fromiter(tally.entries.values(), np.uint64)
+    partial = np.array(
+        [(row, count, times) for (row, count), times in sorted(tally.partial.items())], np.int64
+    ).reshape(-1, 3)
+    return ThreadCounts(
+        tid=tally.thread.tid,
+        name=tally.thread.name,
+        entries=entries,
+        partial=partial,
+        rep_iterations=tally.rep_iterations,
+        intervals=tuple(tally.intervals),
+    )

@@ -1,0 +1,124 @@
+"""One measurement from start to finish: the engine runs, its records become a result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from livepro.engines.base import Engine
+from livepro.isa.base import Isa
+from livepro.linux.wait import shell_status
+from livepro.model import RunResult
+from livepro.results import build_processes
+
+_GRACE = 0.1  # seconds that a Ctrl-C may take from livepro to the program
+_LAST_WARNING = 2.0  # seconds from SIGTERM to SIGKILL when livepro itself is told to go
+
+
+class Session:
+    """A launched command under one engine.
+
+    While it runs, Ctrl-C is the program's affair: the terminal sends it to
+    livepro and the program alike, and a SIGINT that livepro alone received is
+    passed on. SIGTERM and SIGHUP end the program and everything it started;
+    the counts so far are the result.
+    """
+
+    def __init__(self, engine: Engine, isa: Isa) -> None:
+        self.engine = engine
+        self.isa = isa
+        self._interrupts_passed = 0
+
+    def run(
+        self,
+        executable: str,
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        *,
+        aslr: bool,
+        interval_size: int,
+    ) -> RunResult:
+        """Launch `command`, watch it to its end, return what it executed."""
+        began = time.monotonic()
+        engine = self.engine
+        with self._signals():
+            engine.launch(executable, command, environment, aslr=aslr)
+            engine.run()
+        wall = time.monotonic() - began
+        status = engine.tracer.root_status
+        return RunResult(
+            engine=engine.name,
+            command=tuple(command),
+            exit=shell_status(status) if status is not None else 1,
+            wall_seconds=wall,
+            interval_size=interval_size,
+            processes=build_processes(engine.images, self.isa),
+            stats=dict(engine.stats),
+            warnings=tuple(engine.warnings),
+        )
+
+    # -- signals that livepro receives
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Handle livepro's own signals for as long as the target runs."""
+        handlers = {
+            signal.SIGINT: self._interrupt,
+            signal.SIGQUIT: self._interrupt,
+            signal.SIGTERM: self._terminate,
+            signal.SIGHUP: self._terminate,
+            signal.SIGALRM: self._alarm,
+        }
+        try:
+            former = {
+                number: signal.signal(number, handler)
+                for number, handler in handlers.items()
+                if signal.getsignal(number) is not signal.SIG_IGN
+            }
+        except ValueError:  # not the main thread: its signals are somebody else's
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._pending: tuple[int, int] = (number, self.engine.tracer.signals_seen.get(number, 0))
+        signal.setitimer(signal.ITIMER_REAL, _GRACE)
+        self._on_alarm: Callable[[], None] = self._pass_on
+
+    def _pass_on(self) -> None:
+        """Send the program the Ctrl-C that reached livepro alone."""
+        number, seen = self._pending
+        if self.engine.tracer.signals_seen.get(number, 0) == seen:
+            for process in self.engine.tracer.live[:1]:
+                _send(process.pid, number)
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        self.engine.warnings.append(
+            f"livepro was sent {signal.Signals(number).name}: it ended the program early."
+        )
+        for process in self.engine.tracer.live:
+            _send(process.pid, signal.SIGTERM)
+            _send(process.pid, signal.SIGCONT)
+        signal.setitimer(signal.ITIMER_REAL, _LAST_WARNING, _GRACE)
+        self._on_alarm = self._kill
+
+    def _kill(self) -> None:
+        for process in self.engine.tracer.live:
+            _send(process.pid, signal.SIGKILL)
+
+    def _alarm(self, number: int, frame: FrameType | None) -> None:
+        self._on_alarm()
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,6 @@
+"""Traced processes: launch, threads, fork, exec and clone, signals, group stops. No counting."""
+
+from livepro.tracee.process import TracedProcess, TracedThread
+from livepro.tracee.tracer import Listener, Tracer
+
+__all__ = ["Listener", "TracedProcess", "TracedThread", "Tracer"]

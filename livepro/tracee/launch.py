@@ -1,0 +1,100 @@
+"""Starting a command so that it is traced from its first instruction."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import struct
+from collections.abc import Mapping, Sequence
+
+from livepro.errors import LiveproError
+from livepro.linux import ptrace
+from livepro.linux.wait import WALL, is_stop
+
+_ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
+
+# CPython ignores these two at start-up (Modules/signalmodule.c, pylifecycle.c);
+# a program expects to be started with their default action.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def _become(executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], aslr: bool) -> None:
+    """In the child: restore what Python changed, then exec. Returns only on failure, by OSError."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    if not aslr:
+        ctypes.CDLL(None).personality(_ADDR_NO_RANDOMIZE)
+    os.execve(executable, list(command), dict(environment))
+
+
+def _bury(pid: int) -> None:
+    """Wait for a seized child that is on its way out, past the stops it makes there."""
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        while is_stop(os.waitpid(pid, WALL)[1]):
+            ptrace.call(ptrace.PTRACE_CONT, pid)
+
+
+def launch(
+    executable: str,
+    command: Sequence[str],
+    environment: Mapping[bytes, bytes],
+    *,
+    aslr: bool,
+    options: int,
+) -> int:
+    """Start `executable` with arguments `command`; return its pid, seized with ptrace `options`.
+
+    The child waits on a pipe until it is seized, so the first stop to come is
+    that of its exec. Working directory, standard streams, signal mask and
+    dispositions are livepro's own. Raises LiveproError when ptrace is refused
+    or the exec fails.
+    """
+    go_read, go_write = os.pipe()
+    error_read, error_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(go_write)
+            os.close(error_read)
+            if os.read(go_read, 1):
+                _become(executable, command, environment, aslr)
+        except OSError as error:
+            os.write(error_write, struct.pack("i", error.errno or errno.EIO))
+        finally:
+            os._exit(127)
+    os.close(go_read)
+    os.close(error_write)
+    try:
+        try:
+            ptrace.call(ptrace.PTRACE_SEIZE, pid, 0, options)
+        except OSError as error:
+            raise LiveproError(
+                f"The kernel refuses to let livepro trace its own child: {os.strerror(error.errno or 0)}.",
+                "Run `livepro doctor` to see why: usual causes are kernel.yama.ptrace_scope = 3, a container "
+                "without CAP_SYS_PTRACE or with a seccomp profile that forbids ptrace, or livepro itself "
+                "running under a debugger or strace.",
+            ) from None
+        os.write(go_write, b"g")
+    except BaseException:
+        os.close(go_write)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        os.close(error_read)
+        raise
+    os.close(go_write)
+    # The pipe closes on exec: nothing to read means that it worked.
+    report = os.read(error_read, 4)
+    os.close(error_read)
+    if report:
+        number = struct.unpack("i", report)[0]
+        _bury(pid)
+        raise LiveproError(
+            f"Cannot execute '{executable}': {os.strerror(number)}.",
+            "Check that it is an executable of this machine; start a script that has no #! line "
+            "through its interpreter.",
+            status=127 if number == errno.ENOENT else 126,
+        )
+    return pid

@@ -1,0 +1,98 @@
+"""One traced process image and its threads."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Protocol
+
+from livepro.linux import proc, ptrace
+from livepro.linux.wait import shell_status
+
+
+class Layout(Protocol):
+    """The registers a tracee needs by name (see `isa.base.RegisterLayout`)."""
+
+    @property
+    def structure(self) -> type[ctypes.Structure]: ...
+    @property
+    def pc(self) -> str: ...
+    @property
+    def pc_user_offset(self) -> int | None: ...
+
+
+class TracedProcess:
+    """One image of a process: exec ends it and begins the next under the same pid.
+
+    `image` numbers the images of a pid from 0, `exit` is None until the
+    process has ended (as a shell reports it).
+    """
+
+    def __init__(
+        self, pid: int, ppid: int, image: int, command: tuple[str, ...], shares_memory: bool = False
+    ) -> None:
+        self.pid = pid
+        self.ppid = ppid
+        self.image = image
+        self.command = command
+        self.shares_memory = shares_memory
+        self.exit: int | None = None
+        self.measured = True
+        self.threads: list[TracedThread] = []
+        self.memory = proc.Memory(pid)
+        self._space: proc.AddressSpace | None = None
+
+    @property
+    def space(self) -> proc.AddressSpace:
+        """The process's mappings, read again after `remapped`."""
+        if self._space is None:
+            try:
+                self._space = proc.address_space(self.pid)
+            except OSError:
+                return proc.AddressSpace([])
+        return self._space
+
+    def remapped(self) -> None:
+        """Say that the mappings may have changed."""
+        self._space = None
+
+    def ended(self, status: int) -> None:
+        """Take down the wait status with which the process ended."""
+        self.exit = shell_status(status)
+        self.memory.close()
+
+
+class TracedThread:
+    """One traced thread. Its methods need it stopped, and raise OSError when it is gone."""
+
+    def __init__(self, tid: int, process: TracedProcess, layout: Layout) -> None:
+        self.tid = tid
+        self.process = process
+        self.layout = layout
+        self._name = ""
+        process.threads.append(self)
+        self.remember_name()
+
+    def registers(self) -> Any:
+        """The general registers, as the layout's structure."""
+        return ptrace.get_registers(self.tid, self.layout.structure)
+
+    def set_registers(self, registers: Any) -> None:
+        """Set the general registers."""
+        ptrace.set_registers(self.tid, registers)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes of memory, fewer where the mapping ends."""
+        return self.process.memory.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write memory, whatever its protection."""
+        self.process.memory.write(address, data)
+
+    def remember_name(self) -> None:
+        """Take down the thread's name while there is still someone to ask."""
+        self._name = proc.thread_name(self.tid) or self._name
+
+    @property
+    def name(self) -> str:
+        """The thread's name: the last known of a thread that is gone, else the present one."""
+        return self._name or proc.thread_name(self.tid)

@@ -1,0 +1,233 @@
+"""The tracer: turns wait statuses into what happened to which thread.
+
+It follows threads and children, exec and exit, signals and group stops, and
+tells a listener (the engine). It knows nothing of counting and never resumes
+a thread on its own account except through the listener.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from livepro.linux import proc, ptrace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee.launch import launch
+from livepro.tracee.process import Layout, TracedProcess, TracedThread
+
+_WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
+WAIT_FLAGS = WALL | _WNOTHREAD
+
+_STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_THREAD_OPTIONS = (
+    ptrace.PTRACE_O_TRACECLONE
+    | ptrace.PTRACE_O_TRACEEXEC
+    | ptrace.PTRACE_O_TRACEEXIT
+    | ptrace.PTRACE_O_TRACESYSGOOD
+    | ptrace.PTRACE_O_EXITKILL
+)
+_CHILD_OPTIONS = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK
+
+
+class Listener(Protocol):
+    """What an engine is told. Each thread it is told of is stopped, unless said otherwise."""
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        """A process image begins: launched, forked from `parent`, or exec'd."""
+
+    def process_ended(self, process: TracedProcess) -> None:
+        """All its threads have gone; `exit` is set, unless an exec ended the image."""
+
+    def thread_started(self, thread: TracedThread) -> None:
+        """A thread is about to execute its first instruction."""
+
+    def trapped(self, thread: TracedThread) -> None:
+        """A SIGTRAP stop: a step, a breakpoint, or the program's own trap."""
+
+    def signalled(self, thread: TracedThread, number: int) -> None:
+        """A signal is about to be delivered; resume with it."""
+
+    def stopped(self, thread: TracedThread) -> None:
+        """The thread enters a group stop; the tracer lets it lie there."""
+
+    def interrupted(self, thread: TracedThread) -> None:
+        """A stop that is neither: behind a fork or clone, after SIGCONT, on request."""
+
+    def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        """The thread has executed its last instruction of this image."""
+
+    def gone(self, thread: TracedThread) -> None:
+        """The thread is no more (and cannot be asked anything). `exiting` may have
+        come before; after SIGKILL it may not have."""
+
+    def resume(self, thread: TracedThread, number: int = 0) -> None:
+        """Let the thread run on, delivering signal `number` if not 0."""
+
+
+class Tracer:
+    """All traced threads of one session, by tid. `processes` are all images, in order of start."""
+
+    def __init__(self, layout: Layout, listener: Listener, *, follow_children: bool) -> None:
+        self.layout = layout
+        self.listener = listener
+        self.threads: dict[int, TracedThread] = {}
+        self.processes: list[TracedProcess] = []
+        self.root_status: int | None = None
+        self.signals_seen: dict[int, int] = {}
+        self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children else 0)
+        self._follow = follow_children
+        self._root = 0
+        self._live: dict[int, TracedProcess] = {}
+        # The first stop of a new child and its parent's event come in either order.
+        self._unclaimed: dict[int, int] = {}
+        self._awaited: dict[int, TracedProcess | None] = {}
+
+    # -- beginning
+
+    def launch(
+        self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
+    ) -> TracedProcess:
+        """Start a command; its first instruction is yet to run. Raises LiveproError."""
+        pid = launch(executable, command, environment, aslr=aslr, options=self._options)
+        self._root = pid
+        status = os.waitpid(pid, WAIT_FLAGS)[1]
+        while is_stop(status) and stop_event(status) != ptrace.PTRACE_EVENT_EXEC:
+            # A signal sent to the child before its exec.
+            number = 0 if stop_event(status) else stop_signal(status)
+            ptrace.call(ptrace.PTRACE_CONT, pid, 0, number)
+            status = os.waitpid(pid, WAIT_FLAGS)[1]
+        process = TracedProcess(pid, os.getpid(), 0, tuple(command))
+        self._begin(process, None)
+        if not is_stop(status):
+            self._ended(pid, status)
+            return process
+        self._start_thread(pid, process)
+        return process
+
+    def _begin(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        self.processes.append(process)
+        self._live[process.pid] = process
+        self.listener.process_started(process, parent)
+
+    def _start_thread(self, tid: int, process: TracedProcess) -> None:
+        thread = TracedThread(tid, process, self.layout)
+        self.threads[tid] = thread
+        self.listener.thread_started(thread)
+        self.listener.resume(thread)
+
+    # -- what happened
+
+    def dispatch(self, tid: int, status: int) -> None:
+        """Act on one wait status."""
+        if not is_stop(status):
+            self._ended(tid, status)
+            return
+        thread = self.threads.get(tid)
+        if thread is None:
+            self._first_stop(tid, status)
+            return
+        event = stop_event(status)
+        number = stop_signal(status)
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
+            if event == 0:
+                self._signal(thread, number)
+            elif event in (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE):
+                self._child(thread, ptrace.event_message(tid), event)
+            elif event == ptrace.PTRACE_EVENT_EXEC:
+                self._exec(thread, ptrace.event_message(tid))
+            elif event == ptrace.PTRACE_EVENT_EXIT:
+                thread.remember_name()
+                self.listener.exiting(thread, in_exec=False)
+                ptrace.call(ptrace.PTRACE_CONT, tid)
+            elif event == ptrace.PTRACE_EVENT_STOP and number in _STOPPING:
+                self.listener.stopped(thread)
+                ptrace.call(ptrace.PTRACE_LISTEN, tid)
+            else:
+                self.listener.interrupted(thread)
+                self.listener.resume(thread)
+
+    def _signal(self, thread: TracedThread, number: int) -> None:
+        if number == signal.SIGTRAP:
+            self.listener.trapped(thread)
+            return
+        self.signals_seen[number] = self.signals_seen.get(number, 0) + 1
+        self.listener.signalled(thread, number)
+
+    def _child(self, parent: TracedThread, tid: int, event: int) -> None:
+        self.listener.interrupted(parent)
+        early = self._unclaimed.pop(tid, None)
+        if early is None or is_stop(early):
+            self._awaited[tid] = self._process_of(tid, parent.process, event)
+            if early is not None:
+                self._first_stop(tid, early)
+        self.listener.resume(parent)
+
+    def _process_of(self, tid: int, parent: TracedProcess, event: int) -> TracedProcess | None:
+        """The process that a new child belongs to: its parent's if it is a thread,
+        a new one if it is a process, None if such are to be let go."""
+        try:
+            group = int(proc.status_field(tid, "Tgid"))
+        except (OSError, KeyError):
+            group = tid
+        if group == parent.pid:
+            return parent
+        if not self._follow:
+            # clone() with another exit signal than SIGCHLD reports as a clone
+            # whatever the options, though it makes a process.
+            return None
+        shares_memory = event == ptrace.PTRACE_EVENT_VFORK
+        process = TracedProcess(tid, parent.pid, 0, parent.command, shares_memory)
+        self._begin(process, parent)
+        return process
+
+    def _first_stop(self, tid: int, status: int) -> None:
+        if tid not in self._awaited:
+            self._unclaimed[tid] = status
+            return
+        process = self._awaited.pop(tid)
+        if process is None:
+            ptrace.call(ptrace.PTRACE_DETACH, tid)
+            return
+        self._start_thread(tid, process)
+
+    def _exec(self, leader: TracedThread, former: int) -> None:
+        """The kernel has killed the other threads and given the caller the leader's tid."""
+        old = leader.process
+        caller = self.threads.get(former, leader)
+        for thread in [t for t in self.threads.values() if t.process is old and t is not caller]:
+            del self.threads[thread.tid]
+            self.listener.gone(thread)
+        self.threads.pop(former, None)
+        self.listener.exiting(caller, in_exec=True)
+        self.listener.gone(caller)
+        old.memory.close()
+        self.listener.process_ended(old)
+        new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid))
+        self._begin(new, None)
+        self._start_thread(new.pid, new)
+
+    def _ended(self, tid: int, status: int) -> None:
+        self._unclaimed.pop(tid, None)
+        if tid == self._root:
+            self.root_status = status
+        thread = self.threads.pop(tid, None)
+        if thread is not None:
+            self.listener.gone(thread)
+        elif tid in self._awaited:
+            self._awaited.pop(tid)
+        elif tid not in self._live:
+            self._unclaimed[tid] = status
+            return
+        process = self._live.get(tid)
+        if process is not None:
+            del self._live[tid]
+            process.ended(status)
+            self.listener.process_ended(process)
+
+    @property
+    def live(self) -> list[TracedProcess]:
+        """The processes that have not ended."""
+        return list(self._live.values())
