@@ -79,6 +79,8 @@ class Instruction:
     COND_BR, DATAXFER, SSE ...), `itypes` the default instruction-type groups it
     belongs to, in output order, at least one. `form` is a readable signature
     with operand kinds, e.g. ``VADDPS zmm1 {k1}{z}, zmm2, zmm3/m512/m32bcst{er}``.
+    `register_move` says that it copies one general, segment or control register
+    to another (`mov eax, ebx`) and does nothing else.
     """
 
     code: bytes
@@ -92,6 +94,7 @@ class Instruction:
     writes_memory: bool
     itypes: tuple[str, ...]
     simd: SimdFacts | None
+    register_move: bool = False
 
     @property
     def length(self) -> int:
