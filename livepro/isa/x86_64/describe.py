@@ -1,0 +1,122 @@
+"""One x86-64 encoding to everything livepro says about it.
+
+iced-x86 knows every encoding that capstone knows and the newer ones, and its
+tables are data rather than prose, so it is the only source here; capstone is
+the referee that the tests call.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from iced_x86 import (
+    Decoder,
+    Formatter,
+    FormatterSyntax,
+    InstructionInfoFactory,
+    OpAccess,
+    OpKind,
+    Register,
+)
+from iced_x86 import Instruction as Decoded
+
+from livepro.isa.x86_64.category import category, opcode_name
+from livepro.isa.x86_64.decoder import flow_of, is_rep
+from livepro.isa.x86_64.form import Form, form_of
+from livepro.isa.x86_64.itypes import itypes
+from livepro.isa.x86_64.simd import simd_facts
+from livepro.model import Flow, Instruction
+
+_READS = frozenset((OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
+_WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
+
+
+@cache
+def describe(code: bytes) -> Instruction:
+    """Facts about the one instruction that `code` begins with.
+
+    Bytes that are no instruction, or not a whole one, are an INVALID
+    instruction of all of `code`. Memory accesses include those of the stack
+    (`push` writes, `ret` reads) and conditional ones (a masked store writes, a
+    `rep movsb` reads and writes whatever its count); a prefetch accesses none.
+    """
+    decoder = Decoder(64, code)
+    decoded = decoder.decode()
+    if decoded.is_invalid:
+        return _invalid(code)
+    form = form_of(decoded.code)
+    opcode, group = _names(form)
+    reads, writes = _accesses(decoded)
+    kinds = [decoded.op_kind(operand) for operand in range(decoded.op_count)]
+    masked = decoded.op_mask != Register.NONE
+    return Instruction(
+        code=code[: decoded.len],
+        mnemonic=_mnemonic(form),
+        opcode=opcode,
+        form=form.text,
+        category=group,
+        flow=flow_of(decoded),
+        rep=is_rep(decoded),
+        reads_memory=reads,
+        writes_memory=writes,
+        itypes=itypes(opcode, group, reads, writes),
+        simd=simd_facts(form, OpKind.MEMORY in kinds, writes, masked),
+        register_move=opcode == "MOV" and kinds == [OpKind.REGISTER, OpKind.REGISTER],
+    )
+
+
+def disassemble(code: bytes, address: int) -> str:
+    """The instruction that `code` begins with in Intel syntax, its targets and
+    rip-relative operands as seen from `address`; ``(bad)`` if there is none."""
+    decoded = Decoder(64, code, ip=address).decode()
+    return str(_formatter().format(decoded))
+
+
+def _invalid(code: bytes) -> Instruction:
+    return Instruction(
+        code=code,
+        mnemonic="(bad)",
+        opcode="INVALID",
+        form="(bad)",
+        category="INVALID",
+        flow=Flow.INVALID,
+        rep=False,
+        reads_memory=False,
+        writes_memory=False,
+        itypes=("other",),
+        simd=None,
+    )
+
+
+@cache
+def _names(form: Form) -> tuple[str, str]:
+    return opcode_name(form), category(form)
+
+
+def _mnemonic(form: Form) -> str:
+    """iced names the undocumented encodings of nop after their reservation."""
+    return "nop" if form.mnemonic in ("RESERVEDNOP", "NOPW", "NOPD", "NOPQ") else form.mnemonic.lower()
+
+
+def _accesses(decoded: Decoded) -> tuple[bool, bool]:
+    """Whether the instruction may read and may write memory."""
+    used = {memory.access for memory in _information().info(decoded).used_memory()}
+    return not _READS.isdisjoint(used), not _WRITES.isdisjoint(used)
+
+
+@cache
+def _information() -> InstructionInfoFactory:
+    return InstructionInfoFactory()
+
+
+@cache
+def _formatter() -> Formatter:
+    formatter = Formatter(FormatterSyntax.INTEL)
+    formatter.rip_relative_addresses = False
+    formatter.hex_prefix = "0x"
+    formatter.hex_suffix = ""
+    formatter.small_hex_numbers_in_decimal = True
+    formatter.space_after_operand_separator = True
+    formatter.show_branch_size = False
+    formatter.branch_leading_zeros = False
+    return formatter
