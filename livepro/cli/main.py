@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         if os.environ.get("LIVEPRO_DEBUG") == "1":
             traceback.print_exc()
         complain(
-            f"internal error ({type(error).__name__}: {error}). This is a bug in livepro: please report it "
+            f"Internal error ({type(error).__name__}: {error}). This is a bug in livepro: please report it "
             "with the command line and the output of `livepro doctor`; LIVEPRO_DEBUG=1 shows the traceback."
         )
         return INTERNAL_ERROR
@@ -60,7 +60,7 @@ def dispatch(argv: Sequence[str]) -> int:
         return top_level(argv)
     if argv[0] not in SUBCOMMANDS:
         raise LiveproError(
-            f"there is no command {argv[0]!r}.",
+            f"There is no command '{argv[0]}'.",
             suggest(argv[0], SUBCOMMANDS)
             + f"The commands are {' and '.join(SUBCOMMANDS)}; "
             + "to count a program, `livepro run -- PROGRAM`.",

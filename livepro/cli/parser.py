@@ -37,9 +37,9 @@ class Parser(argparse.ArgumentParser):
             name = unknown[1].partition("=")[0]
             hint = suggest(name, (s for s in self._option_string_actions if s.startswith("--")))
             raise LiveproError(
-                f"unknown option {name}.", f"{hint}See `{self.prog} --help` for the options it takes."
+                f"There is no option {name}.", f"{hint}See `{self.prog} --help` for the options it takes."
             )
-        raise LiveproError(f"{message}.", f"See `{self.prog} --help`.")
+        raise LiveproError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -16,21 +16,17 @@ WIDEST = 120
 def open_console(stream: TextIO, width: int | None = None) -> Console:
     """A console on `stream`: colours and the terminal's width on a terminal (NO_COLOR and
     TERM=dumb respected), plain text of 100 columns elsewhere."""
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    if width is None:
-        width = min(console.width, WIDEST) if console.is_terminal else PLAIN_WIDTH
-    console.width = width
-    if not stream.isatty():
-        # FORCE_COLOR and the like are for terminals; a file gets no control codes.
-        console = Console(
-            file=stream,
-            width=width,
-            force_terminal=False,
-            color_system=None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
+    # FORCE_COLOR and COLUMNS are for terminals; a file gets no control codes.
+    terminal = stream.isatty()
+    console = Console(
+        file=stream,
+        force_terminal=terminal,
+        color_system="auto" if terminal else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    console.width = width or (min(console.width, WIDEST) if terminal else PLAIN_WIDTH)
     return console
 
 

@@ -1,0 +1,42 @@
+"""What is checked before the program starts: a long run must not end in an error that
+could have been seen at its beginning."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from livepro.errors import LiveproError
+from livepro.formats.files import check_writable
+
+
+def command(words: Sequence[str]) -> tuple[str, ...]:
+    """The command behind an optional ``--``. Raises LiveproError when there is none."""
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words or not words[0]:
+        raise LiveproError(
+            "There is no command to run.", "Name one behind the options: `livepro run -- ls -l`."
+        )
+    return tuple(words)
+
+
+def output_file(name: str, option: str) -> str:
+    """`name`, proved writable without changing what is there. Raises LiveproError if it is not."""
+    if not name or name.endswith("/"):
+        raise LiveproError(f"{option}={name} names no file.", "Give the name of the file to write.")
+    check_writable(name, option)
+    return name
+
+
+def distinct(outputs: Mapping[str, str]) -> None:
+    """Raise LiveproError when two options name the same file (option to file name)."""
+    seen: dict[str, str] = {}
+    for option, name in outputs.items():
+        if name.startswith("/dev/"):  # /dev/stdout, /dev/fd/3: several may share it
+            continue
+        real = os.path.realpath(name)
+        if real in seen:
+            raise LiveproError(
+                f"{seen[real]} and {option} name the same file, {name}.", "Give each a file of its own."
+            )
+        seen[real] = option

@@ -1,0 +1,304 @@
+"""The summary of a run: what a person wants to know first, on one or two screens.
+
+Everything exact and complete is in the JSON report; here small shares are
+rounded, long lists cut, and what was cut is said.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TextIO, TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from livepro.model import RunResult
+from livepro.ui.console import ascii_only, open_console
+from livepro.ui.matrix import itypes_matrix, simd_matrix
+from livepro.ui.tables import Column, Table
+from livepro.ui.text import bar, duration, grouped, percent, plural, shortened
+from livepro.ui.view import Counts, GroupCounter, ProcessView, RunView, view
+
+MOST_ROWS = 24
+"""Rows of the table of processes and threads."""
+
+MOST_THREADS = 12
+"""Rows of the tables of types and SIMD by thread."""
+
+MOST_SETS = 16
+"""Rows of the SIMD table."""
+
+HOTTEST = 10
+
+LONGEST_BAR = 40
+
+T = TypeVar("T")
+
+SECTIONS = ("totals", "simd", "itypes", "hot")
+"""Parts that can be left out, by the names of the analyses that they show."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where the summary goes: a console, its width, whether it takes ASCII only."""
+
+    console: Console
+    width: int
+    plain: bool
+
+    def title(self, text: str, note: str = "") -> None:
+        """A section's heading, a note behind it."""
+        line = Text("\n")
+        line.append(text, "bold")
+        if note:
+            room = self.width - len(text) - 2
+            line.append("  " + shortened(note, room, self.plain), "dim")
+        self.print(line)
+
+    def table(self, table: Table) -> None:
+        """A table."""
+        for line in table.lines(self.width, self.plain):
+            self.print(line)
+
+    def print(self, line: Text | str) -> None:
+        """A line as it is: never wrapped, never parsed."""
+        self.console.print(line, soft_wrap=True)
+
+
+def print_summary(
+    result: RunResult,
+    stream: TextIO,
+    width: int | None = None,
+    sections: Iterable[str] = SECTIONS,
+    stats: bool = False,
+    groups: GroupCounter | None = None,
+) -> None:
+    """Print the summary of `result` to `stream`, in colour only where that is a terminal.
+
+    `width` overrides the columns found out; `sections` are names of `SECTIONS`;
+    `stats` adds the engine's own figures; `groups` counts instruction types by
+    other groups than the default ones.
+    """
+    console = open_console(stream, width)
+    page = Page(console, console.width, ascii_only(console))
+    run = view(result, HOTTEST, groups)
+    wanted = set(sections)
+    heading(page, result, run)
+    if "totals" in wanted and (len(run.processes) > 1 or any(len(p.threads) > 1 for p in run.processes)):
+        processes(page, run)
+    if "itypes" in wanted:
+        itypes(page, run)
+    if "simd" in wanted:
+        simd(page, run)
+    if "hot" in wanted:
+        hottest(page, run)
+    if stats and result.stats:
+        engine_stats(page, result)
+    for warning in result.warnings:
+        page.print(Text("\nwarning: ", "bold yellow").append(warning, "default"))
+
+
+def heading(page: Page, result: RunResult, run: RunView) -> None:
+    """The command, how it ended, and the totals."""
+    command = " ".join(result.command).replace("\n", " ")
+    page.print(Text("livepro  ", "bold").append(shortened(command, page.width - 9, page.plain), "bold cyan"))
+    pids = len({p.pid for p in run.processes})
+    threads = sum(len(p.threads) for p in run.processes)
+    parts = [f"exit {ending(result.exit)}", duration(result.wall_seconds), f"{result.engine} engine"]
+    if pids > 1:
+        parts.append(plural(pids, "process", "processes"))
+    if threads > 1:
+        parts.append(plural(threads, "thread"))
+    page.print(Text(f"  {', '.join(parts)}", "dim"))
+    counts = run.counts
+    blocks = sum(p.blocks for p in run.processes)
+    figures = [(counts.instructions, "instructions", ""), (blocks, "distinct basic blocks", "")]
+    if counts.rep_instructions:
+        note = f"({plural(counts.rep_iterations, 'iteration')})"
+        figures.append((counts.rep_instructions, "rep instructions", note))
+    figures.append((counts.simd_total, "SIMD instructions", share_note(counts)))
+    wide = max(len(grouped(number)) for number, _, _ in figures)
+    page.print("")
+    for number, what, note in figures:
+        page.print(
+            Text(f"  {grouped(number):>{wide}}", "bold").append(f"  {what} {note}".rstrip(), "default")
+        )
+
+
+def share_note(counts: Counts) -> str:
+    """The SIMD share in parentheses, nothing when there is none."""
+    return f"({percent(counts.simd_total, counts.instructions)})" if counts.simd_total else ""
+
+
+def ending(status: int | None) -> str:
+    """An exit status, with the signal's name where it stands for one."""
+    if status is None:
+        return "exec"
+    if status > 128:
+        try:
+            return f"{status} {signal.Signals(status - 128).name}"
+        except ValueError:
+            pass
+    return str(status)
+
+
+def processes(page: Page, run: RunView) -> None:
+    """Processes, and under each its threads where there are several."""
+    page.title("Processes and threads", cut_note(len(rows_of(run)), MOST_ROWS))
+    table = Table(
+        [
+            Column("pid/tid", right=False),
+            Column("command/thread", right=False, flexible=True),
+            Column("instructions"),
+            Column("share"),
+            Column("blocks"),
+            Column("SIMD"),
+            Column("exit", right=False),
+        ]
+    )
+    whole = run.counts.instructions
+    for label, name, blocks, counts, exit_text in kept(
+        rows_of(run), MOST_ROWS, lambda row: row[3].instructions
+    ):
+        table.add(
+            label,
+            name,
+            grouped(counts.instructions),
+            percent(counts.instructions, whole),
+            grouped(blocks),
+            percent(counts.simd_total, counts.instructions),
+            exit_text,
+        )
+    page.table(table)
+    by_thread(page, run)
+
+
+Row = tuple[str, str, int, Counts, str]
+
+
+def rows_of(run: RunView) -> list[Row]:
+    """One row per process, then one per thread of processes with several."""
+    rows: list[Row] = []
+    for process in run.processes:
+        rows.append((str(process.pid), process.program, process.blocks, process.counts, ending(process.exit)))
+        if len(process.threads) > 1:
+            rows += [(f"  {t.tid}", t.name, t.blocks, t.counts, "") for t in process.threads]
+    return rows
+
+
+def by_thread(page: Page, run: RunView) -> None:
+    """Types and SIMD of every thread, in percent of its own instructions."""
+    rows = [
+        (str(t.tid), t.name if len(p.threads) > 1 else program_name(p), t.counts)
+        for p in run.processes
+        for t in p.threads
+    ]
+    rows = kept(rows, MOST_THREADS, lambda row: row[2].instructions)
+    page.title("Instruction types by thread", "% of the thread's instructions")
+    page.table(itypes_matrix(rows, page.width))
+    if any(counts.simd for _, _, counts in rows):
+        page.title("SIMD by thread", "set and width, % of the thread's instructions")
+        page.table(simd_matrix(rows, page.width))
+
+
+def program_name(process: ProcessView) -> str:
+    """The program without its directory and arguments."""
+    return process.program.partition(" ")[0].rpartition("/")[2]
+
+
+def kept(rows: Sequence[T], most: int, weight: Callable[[T], int]) -> list[T]:
+    """The heaviest `most` rows, in their given order."""
+    chosen = sorted(range(len(rows)), key=lambda i: -weight(rows[i]))[:most]
+    return [rows[i] for i in sorted(chosen)]
+
+
+def cut_note(number: int, most: int, what: str = "rows") -> str:
+    """Says so when a list is cut."""
+    return f"the largest {most} of {number:,} {what}" if number > most else ""
+
+
+def itypes(page: Page, run: RunView) -> None:
+    """Instruction types as bars, in the groups' own order."""
+    counts = run.counts
+    if not counts.itypes:
+        return
+    page.title("Instruction types", "an instruction can be of several")
+    table = Table([Column("", right=False, flexible=True), Column(""), Column(""), Column("", right=False)])
+    rows = [
+        (group.replace("_", " "), grouped(number), percent(number, counts.instructions))
+        for group, number in counts.itypes.items()
+    ]
+    used = 2 + sum(max(len(row[i]) for row in rows) + 2 for i in range(3))
+    room = max(10, min(LONGEST_BAR, page.width - used))
+    for (group, number, share), count in zip(rows, counts.itypes.values(), strict=True):
+        length = bar(count / counts.instructions, room, page.plain)
+        table.add(group, number, share, Text(length, "cyan"))
+    for line in table.lines(page.width, page.plain)[1:]:
+        page.print(line)
+
+
+def simd(page: Page, run: RunView) -> None:
+    """SIMD instructions by set and width, and by what they do."""
+    counts = run.counts
+    if not counts.simd:
+        return
+    by_set: Counter[str] = Counter()
+    for (name, _), number in counts.simd.items():
+        by_set[name] += number
+    page.title("SIMD by set and width in bits", cut_note(len(by_set), MOST_SETS, "sets"))
+    widths = sorted({width for _, width in counts.simd}, key=lambda w: int(w) if w.isdigit() else -1)
+    table = Table([Column("set", right=False), *map(Column, widths), Column("all"), Column("share")])
+    for name, total in by_set.most_common(MOST_SETS):
+        cells = [grouped(counts.simd[name, w]) if counts.simd[name, w] else "-" for w in widths]
+        table.add(name, *cells, grouped(total), percent(total, counts.instructions))
+    page.table(table)
+    kinds = [
+        f"{kind.lower().replace('_', ' ')} {percent(number, counts.simd_total)}"
+        for kind, number in counts.simd_types.most_common(6)
+    ]
+    page.print(Text("  " + shortened(", ".join(kinds), page.width - 2, page.plain), "dim"))
+
+
+def hottest(page: Page, run: RunView) -> None:
+    """The blocks in which most instructions were executed."""
+    if not run.hot:
+        return
+    page.title("Hottest blocks")
+    table = Table(
+        [
+            Column("instructions"),
+            Column("share"),
+            Column("times run"),
+            Column("function", right=False, flexible=True, weight=3, style="cyan"),
+            Column("block at", right=False, flexible=True, weight=4),
+        ]
+    )
+    for block in run.hot:
+        table.add(
+            grouped(block.instructions),
+            percent(block.instructions, run.counts.instructions),
+            grouped(block.executions),
+            block.function or "-",
+            block.place,
+        )
+    page.table(table)
+
+
+def engine_stats(page: Page, result: RunResult) -> None:
+    """The engine's own figures, as it names them."""
+    page.title(f"Figures of the {result.engine} engine")
+    table = Table([Column("", right=False), Column("")])
+    for name, value in result.stats.items():
+        shown = (
+            grouped(value)
+            if isinstance(value, int)
+            else f"{value:.3f}"
+            if isinstance(value, float)
+            else value
+        )
+        table.add(name.replace("_", " "), str(shown))
+    for line in table.lines(page.width, page.plain)[1:]:
+        page.print(line)
