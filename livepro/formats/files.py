@@ -17,7 +17,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from livepro.errors import LiveproError
 
@@ -132,21 +132,18 @@ def prepare_directory(name: str, option: str) -> None:
     _check_directory(Path(name), f"{option}={name}")
 
 
-def open_text(name: str, mode: str = "w") -> TextIO:
+def open_text(name: str, mode: Literal["r", "w"] = "w") -> TextIO:
     """Open `name` to write (``w``) or read (``r``) text, through gzip if it ends in ``.gz``.
 
     UTF-8; bytes that are none survive (symbol names can hold any). Newlines
     are left as they are. Raises LiveproError if it cannot be opened.
     """
-    if mode not in ("r", "w"):
-        raise ValueError(f"mode {mode!r} is neither 'r' nor 'w'")
     try:
         if name.endswith(".gz"):
             # No time stamp: equal content gives equal files.
             packed = gzip.GzipFile(name, f"{mode}b", compresslevel=6, mtime=0)
             return io.TextIOWrapper(packed, encoding="utf-8", errors="surrogateescape", newline="\n")
-        raw = open(name, f"{mode}b")
-        return io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="\n")
+        return open(name, mode, encoding="utf-8", errors="surrogateescape", newline="\n")
     except OSError as error:
         if mode == "w":
             raise _cannot_write(name, error) from error

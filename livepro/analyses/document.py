@@ -1,0 +1,159 @@
+"""A whole run as one tree of plain values: what the JSON report holds.
+
+`livepro.formats.json_report` describes the schema, writes it and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from livepro import __version__
+from livepro.analyses import hot, simd
+from livepro.analyses.totals import Totals, process_totals, sum_totals
+from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+
+SCHEMA = "livepro/1"
+"""Name and version of the schema. Keys may be added to a version, never removed or given another meaning."""
+
+ItypeCounter = Callable[[BlockTable, ThreadCounts], Mapping[str, int]]
+"""Counts one thread's instructions by instruction-type group."""
+
+
+def to_document(result: RunResult, spec: Any = None, hottest: int = 20) -> dict[str, Any]:
+    """The run as a dictionary of the schema `SCHEMA`, of values that JSON knows.
+
+    `spec` are the user's instruction-type groups (None: the default groups).
+    Each process lists its `hottest` blocks and functions; nothing in the
+    document grows with the number of blocks otherwise.
+    """
+    from livepro.analyses.itypes import itypes
+
+    def count_itypes(table: BlockTable, thread: ThreadCounts) -> Mapping[str, int]:
+        return itypes(table, thread, spec)
+
+    totals = [process_totals(p) for p in result.processes]
+    return {
+        "schema": SCHEMA,
+        "livepro": __version__,
+        "engine": result.engine,
+        "command": list(result.command),
+        "exit": result.exit,
+        "wall_seconds": float(result.wall_seconds),
+        "interval_size": result.interval_size,
+        **_totals(sum_totals(t for t, _ in totals)),
+        "warnings": list(result.warnings),
+        "stats": _plain(result.stats),
+        "processes": [
+            _process(p, whole, each, count_itypes, hottest)
+            for p, (whole, each) in zip(result.processes, totals, strict=True)
+        ],
+    }
+
+
+def _process(
+    process: ProcessResult, whole: Totals, each: tuple[Totals, ...], itypes: ItypeCounter, hottest: int
+) -> dict[str, Any]:
+    rows = simd.process_rows(process)
+    table, threads = process.table, process.threads
+    return {
+        "pid": process.pid,
+        "ppid": process.ppid,
+        "image": process.image,
+        "command": list(process.command),
+        "machine": process.machine,
+        "exit": process.exit,
+        **_totals(whole),
+        "modules": [
+            {"module": m.module, "blocks": m.blocks, "instructions": m.instructions}
+            for m in hot.modules(table, *threads)
+        ],
+        "hottest_functions": [
+            {
+                "function": f.function,
+                "module": f.module,
+                "blocks": f.blocks,
+                "instructions": f.instructions,
+            }
+            for f in hot.functions(table, *threads, limit=hottest)
+        ],
+        "hottest_blocks": [
+            {
+                "id": b.id,
+                "address": b.address,
+                "function": b.function,
+                "module": b.module,
+                "offset": b.offset,
+                "length": b.length,
+                "entries": b.entries,
+                "instructions": b.instructions,
+            }
+            for b in hot.blocks(table, *threads, limit=hottest)
+        ],
+        "threads": [
+            _thread(thread, own, own_rows, itypes(table, thread))
+            for thread, own, own_rows in zip(threads, each, rows, strict=True)
+        ],
+    }
+
+
+def _thread(
+    thread: ThreadCounts, totals: Totals, rows: list[simd.SimdRow], itypes: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "tid": thread.tid,
+        "name": thread.name,
+        **_totals(totals),
+        "intervals": len(thread.intervals),
+        "simd": [
+            {
+                "set": r.set,
+                "mnemonic": r.mnemonic,
+                "type": str(r.type),
+                "width": r.width,
+                "count": r.count,
+                "scalar": r.scalar,
+                "element": r.element,
+                "masked": r.masked,
+            }
+            for r in _merged(rows)
+        ],
+        "itypes": {group: int(count) for group, count in itypes.items()},
+    }
+
+
+def _merged(rows: list[simd.SimdRow]) -> list[simd.SimdRow]:
+    """`rows` with those that differ only in what the document leaves out made one."""
+    sums: dict[tuple[Any, ...], simd.SimdRow] = {}
+    counts: dict[tuple[Any, ...], int] = {}
+    for r in rows:
+        key = (r.set, r.mnemonic, r.type, r.width, r.scalar, r.element, r.masked)
+        sums.setdefault(key, r)
+        counts[key] = counts.get(key, 0) + r.count
+    return sorted((replace(r, count=counts[k]) for k, r in sums.items()), key=lambda r: -r.count)
+
+
+def _totals(totals: Totals) -> dict[str, int]:
+    return {
+        "instructions": totals.instructions,
+        "rep_instructions": totals.rep_instructions,
+        "rep_iterations": totals.rep_iterations,
+        "distinct_rep_instructions": totals.distinct_reps,
+        "fldcw": totals.fldcw,
+        "blocks": totals.blocks,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """`value` in types that JSON knows: an engine's figures may be NumPy scalars or paths."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None  # JSON has neither infinities nor NaN
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return _plain(value.item()) if hasattr(value, "item") else str(value)

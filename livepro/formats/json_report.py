@@ -1,0 +1,151 @@
+"""The JSON report: a whole run in one file, with a versioned schema.
+
+`livepro.analyses.document.to_document` makes the document. Version
+``livepro/1`` has these keys; whoever reads one must not mind others.
+
+Top level: ``schema`` ("livepro/1"), ``livepro`` (version), ``engine``,
+``command`` (list of strings), ``exit`` (as a shell reports it),
+``wall_seconds``, ``interval_size`` (0: no vectors), ``warnings``, ``stats``
+(the engine's own figures), the totals, and ``processes``.
+
+The totals, of the run, of each process and of each thread:
+``instructions``; ``rep_instructions`` (executions of rep-prefixed
+instructions, each once), ``rep_iterations``, ``distinct_rep_instructions``
+(their addresses); ``fldcw``; ``blocks`` (distinct basic blocks executed).
+
+A process (one image of it: an exec begins the next): ``pid``, ``ppid``,
+``image`` (from 0), ``command``, ``machine``, ``exit`` (null while running or
+when the image ended by exec), the totals, ``modules`` (rows of ``module``,
+``blocks``, ``instructions``), ``hottest_functions`` (``function``, ``module``,
+``blocks``, ``instructions``), ``hottest_blocks`` (``id``, ``address``,
+``function``, ``module``, ``offset``, ``length``, ``entries``,
+``instructions``), and ``threads``.
+
+A thread: ``tid``, ``name``, the totals, ``intervals`` (number of basic block
+vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
+``count``, ``scalar``, ``element``, ``masked``; the most frequent first) and
+``itypes`` (group to count; an instruction may be in several groups).
+
+Strings from the target that are not UTF-8 have their odd bytes as lone
+surrogates (Python's ``surrogateescape``), in JSON as ``\\udcXX``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from livepro.errors import LiveproError
+from livepro.formats.files import open_text
+
+SCHEMA = "livepro/1"
+
+TOTALS: dict[str, Any] = dict.fromkeys(
+    ("instructions", "rep_instructions", "rep_iterations", "distinct_rep_instructions", "fldcw", "blocks"),
+    int,
+)
+SIMD_ROW: dict[str, Any] = {
+    "set": str,
+    "mnemonic": str,
+    "type": str,
+    "width": int,
+    "count": int,
+    "scalar": bool,
+    "element": str,
+    "masked": bool,
+}
+THREAD: dict[str, Any] = {
+    "tid": int,
+    "name": str,
+    **TOTALS,
+    "intervals": int,
+    "simd": [SIMD_ROW],
+    "itypes": {str: int},
+}
+PLACE: dict[str, Any] = {"module": str, "instructions": int}
+PROCESS: dict[str, Any] = {
+    "pid": int,
+    "ppid": int,
+    "image": int,
+    "command": [str],
+    "machine": str,
+    "exit": (int, None),
+    **TOTALS,
+    "modules": [{**PLACE, "blocks": int}],
+    "hottest_functions": [{**PLACE, "function": str, "blocks": int}],
+    "hottest_blocks": [
+        {**PLACE, "id": int, "address": int, "function": str, "offset": int, "length": int, "entries": int}
+    ],
+    "threads": [THREAD],
+}
+RUN: dict[str, Any] = {
+    "schema": str,
+    "livepro": str,
+    "engine": str,
+    "command": [str],
+    "exit": int,
+    "wall_seconds": float,
+    "interval_size": int,
+    **TOTALS,
+    "warnings": [str],
+    "stats": dict,
+    "processes": [PROCESS],
+}
+"""Shapes: a type; [shape], a list of these; {key: shape}, an object with at least these keys;
+{str: shape}, an object from any strings to these; (shape, None), a shape or null."""
+
+
+def write(name: str, document: dict[str, Any]) -> None:
+    """Write `document` to file `name`, gzipped if it ends in ``.gz``, indented, in a fixed order of keys."""
+    with open_text(name) as out:
+        # Without NaN, which is no JSON; ASCII only, so that any bytes of a command survive.
+        json.dump(document, out, indent=1, allow_nan=False, ensure_ascii=True)
+        out.write("\n")
+
+
+def read(name: str) -> dict[str, Any]:
+    """Read a report, gzipped if its name ends in ``.gz``, and check its shape.
+
+    Raises LiveproError, naming the place, where it is no JSON, no report, a
+    report of another version of the schema, or misses a key.
+    """
+    with open_text(name, "r") as stream:
+        try:
+            document = json.load(stream)
+        except ValueError as error:
+            raise LiveproError(f"{name} is not JSON: {error}.", "Give a file that livepro wrote.") from error
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA:
+        raise LiveproError(
+            f"{name} is no report of schema {SCHEMA} (its schema: {found!r}).",
+            "Give a file that `livepro run --json` of this version wrote.",
+        )
+    problem = mismatch(document, RUN, "")
+    if problem:
+        raise LiveproError(f"{name} is no valid report: {problem}.", "Give a file that livepro wrote.")
+    out: dict[str, Any] = document
+    return out
+
+
+def mismatch(value: Any, shape: Any, where: str) -> str:
+    """What of `value` does not fit `shape`, and where; the empty string if it fits."""
+    if isinstance(shape, tuple):
+        return "" if value is None else mismatch(value, shape[0], where)
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{where} is not a list"
+        return next(filter(None, (mismatch(v, shape[0], f"{where}[{n}]") for n, v in enumerate(value))), "")
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return f"{where} is not an object"
+        if str in shape:
+            return next(filter(None, (mismatch(v, shape[str], f"{where}.{k}") for k, v in value.items())), "")
+        missing = [k for k in shape if k not in value]
+        if missing:
+            return f"{where or 'the top level'} has no '{missing[0]}'"
+        parts = (mismatch(value[k], s, f"{where}.{k}" if where else k) for k, s in shape.items())
+        return next(filter(None, parts), "")
+    fits = isinstance(value, (int, float) if shape is float else shape)
+    if fits and not (isinstance(value, bool) and shape is not bool):  # True is an int in Python, not in JSON
+        return ""
+    return f"{where} is not of type {shape.__name__}"
