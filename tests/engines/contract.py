@@ -1,0 +1,190 @@
+"""The contract of the engines: one suite that every engine's tests inherit.
+
+    class TestStep(EngineContract):
+        engine = "step"
+
+Counts are proved in the fixtures' sources and asserted exactly. What is exact
+in a program that uses libc (whose start-up differs from machine to machine) is
+the part between markers: a function of its own, seen by its symbol.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from engines.observed import Observed, observe
+from fixtures import Builder, Fixture, assembly
+
+
+class Runner:
+    """Runs commands under one engine, each result in a file of its own."""
+
+    def __init__(self, engine: str, directory: Path) -> None:
+        self.engine = engine
+        self.directory = directory
+        self._runs = 0
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        self._runs += 1
+        seen = observe(command, self.directory / f"run{self._runs}.json", engine=self.engine, **options)
+        if "error" not in seen.result:
+            assert seen.faults == []
+            assert seen.result["warnings"] == []
+        return seen
+
+
+class EngineContract:
+    """What every engine must do. `heavy` says whether it is fast enough for the long fixtures."""
+
+    engine: ClassVar[str]
+    heavy: ClassVar[bool] = False
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
+        if "fixture" in metafunc.fixturenames:
+            chosen = [f for f in assembly() if cls.heavy or not f.heavy]
+            metafunc.parametrize("fixture", chosen, ids=lambda fixture: fixture.name)
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Iterator[Runner]:
+        yield Runner(self.engine, tmp_path)
+
+    # -- proved counts
+
+    def test_proved_counts(self, fixture: Fixture, builder: Builder, run: Runner) -> None:
+        if fixture.missing:
+            pytest.skip(f"the CPU has no {' '.join(fixture.missing)}")
+        program = builder.assembly(fixture)
+        seen = run(program, *fixture.args)
+        got = [
+            (p["exit"], p["instructions"], _sum(p, "rep_instructions"), _sum(p, "rep_iterations"))
+            for p in seen.processes
+        ]
+        proved = [(p.exit, p.instructions, p.rep_instructions, p.rep_iterations) for p in fixture.processes]
+        if fixture.fuzzy:
+            assert [row[0] for row in got] == [row[0] for row in proved]
+            assert seen.result["instructions"] >= fixture.instructions
+        else:
+            assert got == proved
+        threads = [t["instructions"] for t in seen.processes[0]["threads"]]
+        if fixture.threads:
+            assert len(threads) == len(fixture.threads)
+            assert [t for t, p in zip(threads, fixture.threads, strict=True) if p is not None] == [
+                p for p in fixture.threads if p is not None
+            ]
+        assert seen.result["exit"] == fixture.processes[0].exit or fixture.processes[0].exit is None
+        assert seen.total("fldcw") == fixture.fldcw
+        assert seen.stderr == b""
+
+    # -- agreement of a result with itself
+
+    @pytest.mark.parametrize("name", ["nested_loops", "threads_handoff", "signal_nested", "rep_scas"])
+    @pytest.mark.parametrize("size", [1, 7, 1000])
+    def test_intervals_are_exact(self, name: str, size: int, builder: Builder, run: Runner) -> None:
+        """Basic block vectors are cut at exact instruction numbers, per thread, and sum to the
+        counts (which the run's self-check compares block by block)."""
+        fixture = next(f for f in assembly() if f.name == name)
+        seen = run(builder.assembly(fixture), interval_size=size)
+        assert seen.result["instructions"] == fixture.instructions
+        for thread in seen.threads:
+            whole, rest = divmod(thread["instructions"], size)
+            assert thread["intervals"] == [size] * whole + [rest] * (rest > 0)
+
+    @pytest.mark.parametrize(
+        "name", ["mid_block", "tables", "threads_exit_group", "signal_segv", "smc_mprotect", "vfork"]
+    )
+    def test_two_runs_are_equal(self, name: str, builder: Builder, run: Runner) -> None:
+        fixture = next(f for f in assembly() if f.name == name)
+        program = builder.assembly(fixture)
+        first, second = (run(program, aslr=False) for _ in range(2))
+        assert [t["digest"] for t in first.threads] == [t["digest"] for t in second.threads]
+
+    def test_two_runs_of_a_dynamic_program_are_equal(self, run: Runner) -> None:
+        first, second = (run("/bin/echo", "hello", aslr=False) for _ in range(2))
+        assert first.stdout == second.stdout == b"hello\n"
+        assert [t["digest"] for t in first.threads] == [t["digest"] for t in second.threads]
+
+    def test_address_space_is_randomised_unless_asked(self, builder: Builder, run: Runner) -> None:
+        starts = {
+            aslr: {run("/bin/true", aslr=aslr).processes[0]["addresses"][0] for _ in range(2)}
+            for aslr in (True, False)
+        }
+        assert len(starts[False]) == 1
+        assert len(starts[True]) == 2
+
+    # -- programs with libc
+
+    def test_threads_have_their_own_counts(self, builder: Builder, run: Runner) -> None:
+        seen = run(builder.hosted("pthreads"))
+        assert seen.stdout == b"total 10000\n"
+        (process,) = seen.processes
+        spins = [t["functions"].get("spin", 0) for t in process["threads"]]
+        # spin is lea, then 2 instructions a turn, then ret: 1000, 2000, 3000, 4000 turns.
+        assert spins == [0] + [2 * turns + 2 for turns in (1000, 2000, 3000, 4000)]
+        assert [t["name"] for t in process["threads"]] == ["pthreads", "one", "two", "three", "four"]
+
+    def test_processes_of_every_kind(self, builder: Builder, run: Runner) -> None:
+        """fork, vfork and exec, posix_spawn, system: every process with its own count and exit."""
+        seen = run(builder.hosted("processes"), aslr=False)
+        assert seen.stdout == b"forked 11\nvforked 12\nspawned 13\nsystem 14\n"
+        rows = [(p["image"], p["exit"], _function(p, "spin")) for p in seen.processes]
+        spin = {turns: 2 * turns + 2 for turns in (100, 200, 300, 400, 500)}
+        assert rows == [
+            (0, 0, spin[500]),
+            (0, 11, spin[100]),
+            (0, None, 0),
+            (1, 12, spin[200]),
+            (0, None, 0),
+            (1, 13, spin[300]),
+            (0, None, 0),
+            (1, 14, spin[400]),
+        ]
+        first, *others = seen.processes
+        assert {p["ppid"] for p in others} == {first["pid"]}
+
+    def test_children_ignored(self, builder: Builder, run: Runner) -> None:
+        seen = run(builder.hosted("processes"), children="ignore")
+        assert seen.stdout == b"forked 11\nvforked 12\nspawned 13\nsystem 14\n"
+        (process,) = seen.processes
+        assert _function(process, "spin") == 2 * 500 + 2
+        assert seen.result["exit"] == 0
+
+    @pytest.mark.parametrize(
+        ("name", "output"),
+        [
+            ("jumps", b"longjmp 10 siglongjmp 10 context 20 handled 10\n"),
+            ("dynamic", b"loaded 42\n"),
+            ("timers", b"ticks 3\n"),
+            ("job_control", b"stopped continued exited 7\n"),
+        ],
+    )
+    def test_behaves_as_without(self, name: str, output: bytes, builder: Builder, run: Runner) -> None:
+        """Output and status are the program's own; `spin` ran 10 times 50 turns in each."""
+        program = builder.hosted(name)
+        native = subprocess.run([program], capture_output=True, timeout=20)
+        seen = run(program)
+        assert native.stdout == output
+        assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
+        assert _function(seen.processes[0], "spin") == 10 * (2 * 50 + 2)
+
+    def test_killed_by_a_signal_from_outside(self, builder: Builder, run: Runner) -> None:
+        """A program that is sent SIGTERM: the shell's status for it, the counts so far."""
+        seen = run("/bin/sh", "-c", "kill -TERM $$; echo survived")
+        assert seen.result["exit"] == 128 + signal.SIGTERM
+        assert seen.processes[0]["exit"] == 128 + signal.SIGTERM
+        assert seen.stdout == b""
+        assert seen.result["instructions"] > 0
+
+
+def _sum(process: dict[str, Any], field: str) -> int:
+    return sum(thread[field] for thread in process["threads"])
+
+
+def _function(process: dict[str, Any], name: str) -> int:
+    """Instructions that a process executed in a function."""
+    return sum(thread["functions"].get(name, 0) for thread in process["threads"])

@@ -1,0 +1,125 @@
+"""Runs a command under an engine in a process of its own and writes down the result as JSON.
+
+    observe.py OUTPUT OPTIONS COMMAND [ARGS...]
+
+OPTIONS are keyword arguments of `livepro.run` as JSON. The tests start it as a
+subprocess: a hung tracer ends with a time-out instead of hanging the tests, and
+the command's standard streams are the subprocess's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import livepro
+from livepro.errors import LiveproError
+from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+
+
+def faults(table: BlockTable, thread: ThreadCounts) -> list[str]:
+    """Ways in which a thread's counts contradict themselves or the block table."""
+    out = []
+    for row, prefix, times in thread.partial.tolist():
+        if not 0 < prefix < int(table.length[row]) or times < 1:
+            out.append(f"partial execution of {prefix} of {table.length[row]} instructions, {times} times")
+    if thread.intervals:
+        total = sum(interval.instructions for interval in thread.intervals)
+        if total != thread.instructions(table):
+            out.append(f"intervals hold {total} of {thread.instructions(table)} instructions")
+        per_block = dict.fromkeys(range(len(table)), 0)
+        for interval in thread.intervals:
+            if int(interval.counts.sum()) != interval.instructions:
+                out.append("an interval's counts do not sum to its instructions")
+            for row, count in zip(interval.rows.tolist(), interval.counts.tolist(), strict=True):
+                per_block[row] += count
+        if list(per_block.values()) != thread.block_instructions(table).tolist():
+            out.append("the intervals do not sum to the blocks' counts")
+    return out
+
+
+def table_faults(table: BlockTable) -> list[str]:
+    """Ways in which a block table contradicts itself."""
+    out = []
+    for row in range(len(table)):
+        block = table.block(row)
+        if sum(i.length for i in block.instructions) != block.size:
+            out.append(f"block {block.id} is not as long as its instructions")
+        if any(i.flow.ends_block for i in block.instructions[:-1]):
+            out.append(f"block {block.id} goes on behind a control transfer")
+    return out
+
+
+def digest(table: BlockTable, thread: ThreadCounts) -> str:
+    """Equal for two runs that executed the same code at the same addresses equally often."""
+    state = hashlib.sha256()
+    for array in (table.address, table.length, thread.entries, thread.partial):
+        state.update(array.tobytes())
+    for instruction in table.instructions:
+        state.update(instruction.code)
+    state.update(table.form.tobytes())
+    return state.hexdigest()
+
+
+def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
+    counts = thread.form_counts(table)
+    functions: dict[str, int] = {}
+    for name, count in zip(table.function, thread.block_instructions(table).tolist(), strict=True):
+        functions[name] = functions.get(name, 0) + count
+    return {
+        "tid": thread.tid,
+        "name": thread.name,
+        "instructions": thread.instructions(table),
+        "rep_instructions": sum(
+            int(n) for n, i in zip(counts.tolist(), table.instructions, strict=True) if i.rep
+        ),
+        "rep_iterations": thread.rep_iterations,
+        "fldcw": sum(
+            int(n) for n, i in zip(counts.tolist(), table.instructions, strict=True) if i.opcode == "FLDCW"
+        ),
+        "intervals": [interval.instructions for interval in thread.intervals],
+        "functions": {name: count for name, count in functions.items() if name and count},
+        "digest": digest(table, thread),
+        "faults": faults(table, thread),
+    }
+
+
+def describe_process(process: ProcessResult) -> dict[str, Any]:
+    return {
+        "pid": process.pid,
+        "ppid": process.ppid,
+        "image": process.image,
+        "command": list(process.command),
+        "exit": process.exit,
+        "instructions": process.instructions,
+        "blocks": len(process.table),
+        "addresses": process.table.address.tolist(),
+        "faults": table_faults(process.table),
+        "threads": [describe_thread(process.table, thread) for thread in process.threads],
+    }
+
+
+def describe_run(result: RunResult) -> dict[str, Any]:
+    return {
+        "engine": result.engine,
+        "exit": result.exit,
+        "instructions": result.instructions,
+        "warnings": list(result.warnings),
+        "processes": [describe_process(process) for process in result.processes],
+    }
+
+
+def main() -> None:
+    output, options, *command = sys.argv[1:]
+    try:
+        text = describe_run(livepro.run(command, **json.loads(options)))
+    except LiveproError as error:
+        text = {"error": error.cause, "remedy": error.remedy, "status": error.status}
+    Path(output).write_text(json.dumps(text))
+
+
+if __name__ == "__main__":
+    main()
