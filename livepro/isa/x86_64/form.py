@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from iced_x86 import (
     Code,
@@ -21,6 +22,9 @@ from iced_x86 import (
     OpCodeInfo,
     OpCodeOperandKind,
 )
+
+EnumMember = Any
+"""A member of one of iced's enumerations: an int, which iced's stubs give a type that they do not export."""
 
 MASK, TILE = "K", "T"
 """Operand classes beside MM, X, Y and Z, the vector registers of 64, 128, 256 and 512 bits."""
@@ -36,7 +40,7 @@ _CLASSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object per `Code`: identity is equality
 class Form:
     """One `Code`.
 
@@ -68,14 +72,14 @@ class Form:
 
 
 @cache
-def enum_names(enum: ModuleType) -> dict[int, str]:
+def enum_names(enum: ModuleType) -> dict[EnumMember, str]:
     """Names of the members of one of iced's enumerations, by value."""
     return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
 
 
 @cache
-def form_of(code: int) -> Form:
-    """The facts of iced `Code` number `code`."""
+def form_of(code: EnumMember) -> Form:
+    """The facts of iced's `code`."""
     opcode = OpCodeInfo(code)
     sample = Instruction()
     sample.code = code

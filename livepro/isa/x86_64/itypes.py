@@ -8,6 +8,8 @@ thirteenth group, moves between registers, belongs to specification files only.
 
 from __future__ import annotations
 
+from functools import cache
+
 from livepro.isa.itypes import ordered_groups
 
 _BY_CATEGORY = {
@@ -29,6 +31,7 @@ _BY_CATEGORY = {
 _BY_OPCODE = {"LEAVE": "control", "RET_NEAR": "control", "CALL_NEAR": "control"}
 
 
+@cache
 def itypes(opcode: str, category: str, reads_memory: bool, writes_memory: bool) -> tuple[str, ...]:
     """Return the default groups of an instruction, in MICA's output order, at least one.
 

@@ -6,15 +6,14 @@ from functools import cache
 
 from livepro.isa.x86_64.category import category, opcode_name
 from livepro.isa.x86_64.form import decodable_forms
+from livepro.model.itypes import Vocabulary
 
 
 @cache
-def categories() -> frozenset[str]:
-    """Every category that an instruction can have."""
-    return frozenset(category(form) for form in decodable_forms())
-
-
-@cache
-def opcodes() -> frozenset[str]:
-    """Every operation name that an instruction can have."""
-    return frozenset(opcode_name(form) for form in decodable_forms())
+def vocabulary() -> Vocabulary:
+    """Every category and operation name that an instruction can have in 64-bit mode."""
+    forms = decodable_forms()
+    return Vocabulary(
+        categories=frozenset(category(form) for form in forms),
+        opcodes=frozenset(opcode_name(form) for form in forms),
+    )
