@@ -32,7 +32,9 @@ NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
 
-def resolve_command(command: str, environment: Mapping[bytes, bytes], cwd: str | os.PathLike[str]) -> str:
+def resolve_command(
+    command: str, environment: Mapping[bytes, bytes], cwd: str | os.PathLike[str] = "."
+) -> str:
     """The file that `command` names, as execvp finds it.
 
     A name with a slash is taken as it is; any other is looked for in PATH of

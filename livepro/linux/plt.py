@@ -24,7 +24,12 @@ import numpy.typing as npt
 from livepro.linux.elf import DT_TLSDESC_PLT, ElfImage, Section, Uint64s
 
 USUAL_ENTRY_SIZE = 16
-"""Where a linker left sh_entsize at 0."""
+
+UNSTATED_SIZES = (16, 24)
+"""Entry sizes on AArch64, where GNU ld leaves sh_entsize at 0: plain, and with BTI or PAC."""
+
+HEADER_SIZES = (32, 0)
+"""On AArch64 (PLT0); without one in static programs, whose entries are all IFUNCs'."""
 
 NameLookup = Callable[[Uint64s], list[str]]
 
@@ -44,41 +49,35 @@ def plt_entries(image: ElfImage, function_at: NameLookup) -> list[tuple[int, int
     lazy = np.sort(lazy, order="offset")
     found: list[tuple[int, int, Any]] = []
     for table in tables:
-        size = table.entry_size or USUAL_ENTRY_SIZE
-        pairs = by_displacement(image, table, size, slots) or by_content(image, table, size, lazy)
-        found += [(table.address + at, size, slot) for at, slot in pairs]
+        found += by_displacement(image, table, slots) or by_content(image, table, lazy)
     names = slot_names(image, [slot for _, _, slot in found], function_at)
     return [
         (address, size, f"{name}@plt") for (address, size, _), name in zip(found, names, strict=True) if name
     ]
 
 
-def by_displacement(
-    image: ElfImage, table: Section, size: int, slots: npt.NDArray[Any]
-) -> list[tuple[int, Any]]:
-    """(offset in the table, relocation) of each entry that holds the distance to a relocated slot.
+def by_displacement(image: ElfImage, table: Section, slots: npt.NDArray[Any]) -> list[tuple[int, int, Any]]:
+    """(address, size, relocation) of each entry that holds the distance to a relocated slot.
 
     Nothing unless most entries do: bytes that happen to fit are then no evidence.
     """
     code = np.frombuffer(image.contents(table), np.uint8)
-    count = len(code) // size
-    if count == 0 or size < 4 or not len(slots):
+    if len(code) < 4 or not len(slots):
         return []
-    windows = np.lib.stride_tricks.sliding_window_view(code, 4)
-    distances = windows.copy().view("<i4").ravel().astype(np.int64)
+    distances = np.lib.stride_tricks.sliding_window_view(code, 4).copy().view("<i4").ravel().astype(np.int64)
     # A displacement counts from behind its own four bytes, where the instruction ends.
-    behind = np.arange(len(distances)) + 4
-    targets = (table.address + behind + distances).astype(np.uint64)
+    targets = (table.address + np.arange(len(distances)) + 4 + distances).astype(np.uint64)
     at = np.minimum(np.searchsorted(slots["offset"], targets), len(slots) - 1)
-    hits = np.flatnonzero((slots["offset"][at] == targets) & ((behind - 1) // size == (behind - 4) // size))
-    entries, first = np.unique(hits // size, return_index=True)
-    if 2 * len(entries) < count:
+    hits = np.flatnonzero(slots["offset"][at] == targets)
+    # In static programs the entries have 8 bytes, and GNU ld does not state it.
+    size = min([table.entry_size or USUAL_ENTRY_SIZE, len(code), *np.diff(hits).tolist()])
+    if size < 4 or 2 * len(hits) * size < len(code):
         return []
-    return [(int(entry) * size, slots[at[hits[i]]]) for entry, i in zip(entries, first, strict=True)]
+    return [(table.address + int(hit) // size * size, size, slots[at[hit]]) for hit in hits]
 
 
-def by_content(image: ElfImage, table: Section, size: int, lazy: npt.NDArray[Any]) -> list[tuple[int, Any]]:
-    """(offset in the table, relocation) of each entry, from what the slots hold before they are bound.
+def by_content(image: ElfImage, table: Section, lazy: npt.NDArray[Any]) -> list[tuple[int, int, Any]]:
+    """(address, size, relocation) of each entry, from what the slots hold before they are bound.
 
     `lazy` are the relocations of `.rela.plt` in the order of their slots.
     """
@@ -87,26 +86,31 @@ def by_content(image: ElfImage, table: Section, size: int, lazy: npt.NDArray[Any
     trailer = image.dynamic_entry(DT_TLSDESC_PLT) or end
     end = trailer if table.address <= trailer < end else end
     contents = [int.from_bytes(image.memory(int(offset), 8), "little") for offset in lazy["offset"]]
-    pairs = [
-        (content, slot)
-        for content, slot in zip(contents, lazy, strict=True)
-        if table.address <= content < end
-    ]
-    if any(content != table.address for content, _ in pairs):
-        return [((content - table.address) // size * size, slot) for content, slot in pairs]
-    header = end - table.address - len(pairs) * size
-    if header < 0:
-        return []
-    return [(header + i * size, slot) for i, (_, slot) in enumerate(pairs)]
+    pairs = [(at, slot) for at, slot in zip(contents, lazy, strict=True) if table.address <= at < end]
+    if any(at != table.address for at, _ in pairs):
+        size = table.entry_size or USUAL_ENTRY_SIZE
+        return [(at - (at - table.address) % size, size, slot) for at, slot in pairs]
+    for header in HEADER_SIZES:
+        for size in [table.entry_size] if table.entry_size else UNSTATED_SIZES:
+            if table.address + header + size * len(pairs) == end:
+                first = table.address + header
+                return [(first + i * size, size, slot) for i, (_, slot) in enumerate(pairs)]
+    return []
 
 
 def slot_names(image: ElfImage, slots: list[Any], function_at: NameLookup) -> list[str]:
     """The function that each slot is going to hold: its relocation's symbol, else what is at the addend."""
     symbols = image.symbols(".dynsym")
-    addends = np.array([int(slot["addend"]) % (1 << 64) for slot in slots], np.uint64)
-    names = function_at(addends)
+    names = [""] * len(slots)
+    unnamed = []
     for i, slot in enumerate(slots):
         index = int(slot["info"]) >> 32
-        if index and symbols is not None and index < len(symbols.entries):
+        if index == 0:
+            unnamed.append(i)
+        elif symbols is not None and index < len(symbols.entries):
             names[i] = symbols.name(int(symbols.entries["name"][index]))
+    if unnamed:
+        addends = np.array([int(slots[i]["addend"]) % (1 << 64) for i in unnamed], np.uint64)
+        for i, name in zip(unnamed, function_at(addends), strict=True):
+            names[i] = name
     return names

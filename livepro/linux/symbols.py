@@ -42,6 +42,7 @@ from livepro.linux.proc import address_space
 DEBUG_ROOT = Path("/usr/lib/debug")
 VDSO = "[vdso]"
 MOST_UNDERSCORES = 7
+CODE_TYPES = (elf.STT_NOTYPE, elf.STT_FUNC, elf.STT_GNU_IFUNC)
 
 
 class Symbolizer:
@@ -83,8 +84,15 @@ class Symbolizer:
                 return None
             with stream:
                 image = ElfImage(stream)
-                functions = FunctionTable.build(image, list(self._symbol_sources(image)))
-                stubs = FunctionTable.of_plt(plt_entries(image, functions.names))
+                sources = list(self._symbol_sources(image))
+                functions = FunctionTable.build(image, sources)
+
+                def resolved(addresses: Uint64s) -> list[str]:
+                    # A resolver has a name of its own too; here, what it resolves is asked for.
+                    public = FunctionTable.build(image, sources, (elf.STT_GNU_IFUNC,)).names(addresses)
+                    return [a or b for a, b in zip(public, functions.names(addresses), strict=True)]
+
+                stubs = FunctionTable.of_plt(plt_entries(image, resolved))
             return _Module(image, functions, stubs)
         except Exception:
             # Any file may be mapped, also one that is damaged in ways that pyelftools
@@ -175,12 +183,15 @@ class FunctionTable:
         return cls(start, start + size, np.full(len(entries), -1), where, b"".join(names))
 
     @classmethod
-    def build(cls, image: ElfImage, sources: list[SymbolEntries]) -> FunctionTable:
-        """The functions that `sources` define in `image`'s code, by the rules at the top."""
+    def build(
+        cls, image: ElfImage, sources: list[SymbolEntries], types: tuple[int, ...] = CODE_TYPES
+    ) -> FunctionTable:
+        """The functions (symbols of the `types` given) that `sources` define in `image`'s code, by
+        the rules at the top."""
         code_start, code_end = image.code_ranges()
         strings = b"".join(source.strings + b"\0" for source in sources)
         base = np.cumsum([0] + [len(source.strings) + 1 for source in sources])
-        parts = [usable(source, code_start, code_end) for source in sources]
+        parts = [usable(source, code_start, code_end, types) for source in sources]
         if not parts:
             return cls.of_plt([])
         symbols = np.concatenate([part for part, _ in parts])
@@ -205,7 +216,7 @@ class FunctionTable:
 
 
 def usable(
-    source: SymbolEntries, code_start: Uint64s, code_end: Uint64s
+    source: SymbolEntries, code_start: Uint64s, code_end: Uint64s, types: tuple[int, ...]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """The symbols that may name code, and their rank (uint8; the lowest names a range).
 
@@ -217,7 +228,7 @@ def usable(
     kind, binding = entries["info"] & 15, entries["info"] >> 4
     untyped = kind == elf.STT_NOTYPE
     section = entries["section"]
-    good = untyped | (kind == elf.STT_FUNC) | (kind == elf.STT_GNU_IFUNC)
+    good = np.isin(kind, types)
     good &= (section != elf.SHN_UNDEF) & ((section < elf.SHN_LORESERVE) | (section == elf.SHN_XINDEX))
     good &= entries["name"] < len(source.strings)
     good &= inside(entries["value"], code_start, code_end)
