@@ -62,7 +62,7 @@ ADD = instruction("ADD", 2)
 NOP = instruction("NOP", 1, category="NOP", itypes=("nop",))
 JNZ = instruction("JNZ", 2, flow=Flow.BRANCH, category="COND_BR", itypes=("control",))
 RET = instruction("RET", 1, flow=Flow.RETURN, category="RET", itypes=("control",))
-FLDCW = instruction("FLDCW", 3, reads_memory=True, category="X87_ALU", itypes=("memory read",))
+FLDCW = instruction("FLDCW", 3, reads_memory=True, category="X87_ALU", itypes=("mem_read",))
 REP_STOSB = instruction("STOSB", 2, rep=True, writes_memory=True, category="STRINGOP", itypes=("string",))
 REP_MOVSB = instruction("MOVSB", 2, rep=True, writes_memory=True, category="STRINGOP", itypes=("string",))
 

@@ -5,35 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import hot, simd
+from livepro.analyses import hot, itypes, simd
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+from livepro.model.itypes import ItypesSpec
 
 SCHEMA = "livepro/1"
 """Name and version of the schema. Keys may be added to a version, never removed or given another meaning."""
 
-ItypeCounter = Callable[[BlockTable, ThreadCounts], Mapping[str, int]]
-"""Counts one thread's instructions by instruction-type group."""
 
-
-def to_document(result: RunResult, spec: Any = None, hottest: int = 20) -> dict[str, Any]:
+def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int = 20) -> dict[str, Any]:
     """The run as a dictionary of the schema `SCHEMA`, of values that JSON knows.
 
     `spec` are the user's instruction-type groups (None: the default groups).
     Each process lists its `hottest` blocks and functions; nothing in the
     document grows with the number of blocks otherwise.
     """
-    from livepro.analyses.itypes import itypes
-
-    def count_itypes(table: BlockTable, thread: ThreadCounts) -> Mapping[str, int]:
-        return itypes(table, thread, spec)
-
     totals = [process_totals(p) for p in result.processes]
     return {
         "schema": SCHEMA,
@@ -47,14 +40,14 @@ def to_document(result: RunResult, spec: Any = None, hottest: int = 20) -> dict[
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),
         "processes": [
-            _process(p, whole, each, count_itypes, hottest)
+            _process(p, whole, each, spec, hottest)
             for p, (whole, each) in zip(result.processes, totals, strict=True)
         ],
     }
 
 
 def _process(
-    process: ProcessResult, whole: Totals, each: tuple[Totals, ...], itypes: ItypeCounter, hottest: int
+    process: ProcessResult, whole: Totals, each: tuple[Totals, ...], spec: ItypesSpec | None, hottest: int
 ) -> dict[str, Any]:
     rows = simd.process_rows(process)
     table, threads = process.table, process.threads
@@ -93,14 +86,18 @@ def _process(
             for b in hot.blocks(table, *threads, limit=hottest)
         ],
         "threads": [
-            _thread(thread, own, own_rows, itypes(table, thread))
+            _thread(table, thread, own, own_rows, spec)
             for thread, own, own_rows in zip(threads, each, rows, strict=True)
         ],
     }
 
 
 def _thread(
-    thread: ThreadCounts, totals: Totals, rows: list[simd.SimdRow], itypes: Mapping[str, int]
+    table: BlockTable,
+    thread: ThreadCounts,
+    totals: Totals,
+    rows: list[simd.SimdRow],
+    spec: ItypesSpec | None,
 ) -> dict[str, Any]:
     return {
         "tid": thread.tid,
@@ -120,7 +117,8 @@ def _thread(
             }
             for r in _merged(rows)
         ],
-        "itypes": {group: int(count) for group, count in itypes.items()},
+        "itypes": itypes.itypes(table, thread, spec),
+        "itypes_other": dict(itypes.other_items(table, thread, spec)),
     }
 
 

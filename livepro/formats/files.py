@@ -67,21 +67,21 @@ def names_for_images(
 ) -> list[str]:
     """One file name for each process image, given as (pid, image number from 0), none twice.
 
-    ``%n`` is the image number + 1. Where two images would still share a name,
-    the later one gets ``.PID`` appended, and if that is taken too ``.PID.N``,
-    N being its image number + 1. Raises LiveproError as `expand` does.
+    ``%n`` is the image number + 1. A name that another process has already
+    gets ``.pidP`` appended, P being the process id; one that an earlier image
+    of the same process has gets ``.imageN``, N being the image number + 1.
+    (Words, not bare numbers: those tell threads apart.) Raises LiveproError
+    as `expand` does.
     """
-    taken: set[str] = set()
-    out = []
+    taken: dict[str, int] = {}
     for pid, image in images:
         name = expand(pattern, pid, environ, option, image + 1)
+        if taken.get(name, pid) != pid:
+            name = with_suffix(name, f"pid{pid}")
         if name in taken:
-            name = with_suffix(expand(pattern, pid, environ, option, image + 1), str(pid))
-        if name in taken:
-            name = with_suffix(name, str(image + 1))
-        taken.add(name)
-        out.append(name)
-    return out
+            name = with_suffix(name, f"image{image + 1}")
+        taken[name] = pid
+    return list(taken)
 
 
 def with_suffix(name: str, suffix: str) -> str:

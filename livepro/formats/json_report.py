@@ -23,8 +23,9 @@ when the image ended by exec), the totals, ``modules`` (rows of ``module``,
 
 A thread: ``tid``, ``name``, the totals, ``intervals`` (number of basic block
 vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
-``count``, ``scalar``, ``element``, ``masked``; the most frequent first) and
-``itypes`` (group to count; an instruction may be in several groups).
+``count``, ``scalar``, ``element``, ``masked``; the most frequent first),
+``itypes`` (group to count; an instruction may be in several groups) and
+``itypes_other`` (what its group ``other`` consists of, category to count).
 
 Strings from the target that are not UTF-8 have their odd bytes as lone
 surrogates (Python's ``surrogateescape``), in JSON as ``\\udcXX``.
@@ -61,6 +62,7 @@ THREAD: dict[str, Any] = {
     "intervals": int,
     "simd": [SIMD_ROW],
     "itypes": {str: int},
+    "itypes_other": {str: int},
 }
 PLACE: dict[str, Any] = {"module": str, "instructions": int}
 PROCESS: dict[str, Any] = {
