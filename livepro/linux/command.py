@@ -227,11 +227,16 @@ def check_elf(program: str, head: bytes, machine: str) -> None:
 
 
 def header_problem(header: ElfHeader, machine: str) -> tuple[str, str]:
-    """Cause and remedy when livepro on `machine` cannot run such a file; empty when it can."""
+    """Cause and remedy when livepro on `machine` cannot run such a file; empty when it can.
+
+    Raises KeyError for a machine that livepro does not know.
+    """
     native = elf.MACHINE_CODES[machine]
     if header.bits == 32:
-        what = "an x32 program" if header.machine == elf.MACHINE_CODES["x86_64"] else "a 32-bit program"
-        return f"is {what} ({header.machine_name}).", "livepro runs 64-bit programs: build it as one."
+        return (
+            f"is a 32-bit program ({header.machine_name}).",
+            "livepro runs 64-bit programs: build it as one.",
+        )
     if header.machine != native or not header.little_endian:
         return (
             f"is a program for {header.machine_name}, this machine is {elf.MACHINE_NAMES[native]}.",
@@ -310,5 +315,5 @@ def names_in(folder: str) -> Iterator[str]:
     """The names in a directory; none if it cannot be listed."""
     try:
         yield from (entry.name for entry in Path(folder).iterdir())
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL byte in the name
         return

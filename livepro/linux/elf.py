@@ -62,6 +62,16 @@ MACHINE_NAMES = {
 }
 """EM_* of include/uapi/linux/elf-em.h, in words."""
 
+VARIANT_NAMES = {
+    (62, 32, True): "x32",
+    (183, 32, True): "AArch64 ILP32",
+    (183, 64, False): "big-endian AArch64",
+    (21, 64, True): "little-endian PowerPC",
+    (8, 32, True): "little-endian MIPS",
+    (8, 64, True): "little-endian MIPS",
+}
+"""Names of (machine, bits, little-endian) where the machine's own does not say enough."""
+
 MACHINE_CODES = {"x86_64": 62, "aarch64": 183}
 """EM_* by the name that `uname -m` gives."""
 
@@ -86,9 +96,9 @@ class ElfHeader:
     @property
     def machine_name(self) -> str:
         """The architecture in words."""
-        name = MACHINE_NAMES.get(self.machine, f"an unknown architecture (ELF machine {self.machine})")
-        big = self.machine == MACHINE_CODES["aarch64"] and not self.little_endian
-        return f"big-endian {name}" if big else name
+        unknown = f"an unknown architecture (ELF machine {self.machine})"
+        variant = VARIANT_NAMES.get((self.machine, self.bits, self.little_endian))
+        return variant or MACHINE_NAMES.get(self.machine, unknown)
 
 
 @dataclass(frozen=True, slots=True)
