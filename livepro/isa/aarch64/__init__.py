@@ -1,0 +1,42 @@
+"""The AArch64 instruction set (A64)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livepro.isa.aarch64 import registers, stepping, syscalls
+from livepro.isa.base import CodeBlock, Quirk, StoppedThread
+from livepro.model import Instruction
+
+
+class AArch64:
+    """See `livepro.isa.base.Isa`."""
+
+    name = "aarch64"
+    max_instruction = 4
+    registers = registers.LAYOUT
+    syscalls = syscalls.TABLE
+
+    def decode_block(self, code: bytes, address: int) -> CodeBlock:
+        from livepro.isa.aarch64.decoder import decode_block
+
+        return decode_block(code, address)
+
+    def describe(self, code: bytes) -> Instruction:
+        from livepro.isa.aarch64.describe import describe
+
+        return describe(code)
+
+    def disassemble(self, code: bytes, address: int) -> str:
+        from livepro.isa.aarch64.describe import disassemble
+
+        return disassemble(code, address)
+
+    def rep_count(self, code: bytes, registers: Any) -> int:
+        return stepping.rep_count(code, registers)
+
+    def after_step(self, quirk: Quirk, thread: StoppedThread) -> None:
+        stepping.after_step(quirk, thread)
+
+
+ISA = AArch64()

@@ -1,0 +1,15 @@
+"""The AArch64 software breakpoint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CODE: Final = bytes.fromhex("000020d4")
+"""`brk #0` (Arm ARM C6.2, BRK): raises SIGTRAP in user mode."""
+
+PC_ADVANCE: Final = 0
+"""How far the pc is behind the breakpoint's address when its SIGTRAP is seen.
+
+The exception's preferred return address is the BRK itself (Arm ARM D1.3,
+"Breakpoint instruction exceptions"), so the pc stays; on x86-64 it is 1.
+"""

@@ -1,0 +1,86 @@
+"""One AArch64 word to everything livepro says about it.
+
+Control flow, memory accesses, category and SIMD set come from the encoding;
+capstone gives the names. A word that capstone 5 does not name but that lies in
+an allocated space is an instruction all the same (see `decoder`): its opcode
+is UNKNOWN, and the facts that the encoding tells stay right.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from livepro.isa.aarch64.category import category
+from livepro.isa.aarch64.decoder import decode_word
+from livepro.isa.aarch64.encoding.extensions import extension_of
+from livepro.isa.aarch64.encoding.memory import memory_access
+from livepro.isa.aarch64.form import Form, form_of, text_of
+from livepro.isa.aarch64.itypes import itypes
+from livepro.isa.aarch64.simd import simd_facts
+from livepro.model import Flow, Instruction
+
+UNKNOWN = "UNKNOWN"
+"""Opcode of an instruction that capstone does not name."""
+
+
+@cache
+def describe(code: bytes) -> Instruction:
+    """Facts about the one instruction that `code` begins with.
+
+    `opcode` is Arm's preferred name, an alias where there is one (CMP, MOV,
+    LSL), conditional branches with their condition (B.EQ). A word that is no
+    instruction, or fewer than four bytes, is an INVALID instruction of all of
+    `code`. Atomic operations and compare-and-swap read and write, a
+    store-exclusive writes even when it fails; a prefetch accesses nothing.
+    """
+    word = int.from_bytes(code[:4], "little")
+    flow = decode_word(word)[0]
+    if len(code) < 4 or flow is Flow.INVALID:
+        return _invalid(code)
+    form = form_of(word)
+    group = category(word, form.mnemonic, flow)
+    access = memory_access(word, prefetch=form.mnemonic.startswith("prf"))
+    return Instruction(
+        code=code[:4],
+        mnemonic=form.mnemonic or "unknown",
+        opcode=form.mnemonic.upper() or UNKNOWN,
+        form=form.signature or UNKNOWN,
+        category=group,
+        flow=flow,
+        rep=False,
+        reads_memory=access[0],
+        writes_memory=access[1],
+        itypes=itypes(group, extension_of(word), *access),
+        simd=simd_facts(form, access),
+        register_move=_is_register_move(form),
+    )
+
+
+def disassemble(code: bytes, address: int) -> str:
+    """The instruction that `code` begins with, its targets and pc-relative operands as seen
+    from `address`; ``.inst`` with the word where capstone names none, ``(bad)`` where none is."""
+    word = int.from_bytes(code[:4], "little")
+    if len(code) < 4 or decode_word(word)[0] is Flow.INVALID:
+        return "(bad)"
+    mnemonic, operands = text_of(code[:4], address)
+    return f"{mnemonic} {operands}".strip() if mnemonic else f".inst {word:#010x}"
+
+
+def _is_register_move(form: Form) -> bool:
+    return form.mnemonic == "mov" and [r.kind for r in form.registers] == ["R", "R"]
+
+
+def _invalid(code: bytes) -> Instruction:
+    return Instruction(
+        code=code,
+        mnemonic="(bad)",
+        opcode="INVALID",
+        form="(bad)",
+        category="INVALID",
+        flow=Flow.INVALID,
+        rep=False,
+        reads_memory=False,
+        writes_memory=False,
+        itypes=("other",),
+        simd=None,
+    )
