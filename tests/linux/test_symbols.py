@@ -305,3 +305,13 @@ def test_damaged_files_raise_nothing(
     broken.write_bytes(image[:length] if length % 2 else image)
     names, back = Symbolizer().lookup(str(broken), np.arange(0, 0x4000, 64, dtype=np.uint64))
     assert len(names) == len(back) == 256
+
+
+def test_the_rest_of_the_last_page_is_mapped_with_its_segment(tmp_path: Path) -> None:
+    program = compile_sample(tmp_path, "labels.S", LABELS, "-nostdlib", "-static", "-Wl,-Ttext=0x600000")
+    text = re.search(r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) 0x\w+ R E", run("readelf", "-lW", program))
+    assert text
+    offset, address, size = (int(group, 16) for group in text.groups())
+    names, back = Symbolizer().lookup(str(program), np.array([offset + size, offset | 0xFFF], np.uint64))
+    assert names == ["", ""]
+    assert back.tolist() == [address + size, address | 0xFFF]
