@@ -159,7 +159,9 @@ class TestCheck:
         program = script(tmp_path / "s", "#! \t/usr/bin/env  python3 -x\n")
         assert check_executable(str(program), MACHINE) == []
         script(tmp_path / "foreign", elf_header(machine=8))
-        with pytest.raises(LiveproError, match=r"foreign: is a program for little-endian MIPS, this machine is "):
+        with pytest.raises(
+            LiveproError, match=r"foreign: is a program for little-endian MIPS, this machine is "
+        ):
             check_executable(str(script(tmp_path / "t", f"#!{tmp_path}/foreign\n")), MACHINE)
 
     def test_as_many_levels_of_scripts_as_the_kernel_takes(self, tmp_path: Path) -> None:
