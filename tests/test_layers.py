@@ -21,8 +21,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": set(),
     "tracee": {"linux", "isa"},
     "engines": {"tracee", "linux", "isa"},
-    "session": {"engines", "tracee", "linux", "isa", "analyses", "formats"},
-    "api": {"session", "engines", "analyses", "formats"},
+    "results": {"engines", "linux", "isa"},  # from an engine's records to the model
+    "session": {"results", "engines", "tracee", "linux", "isa"},
+    "api": {"session", "engines", "linux", "isa", "analyses", "formats"},
     "ui": {"analyses", "formats"},
     "cli": {"api", "session", "analyses", "formats", "ui"},
     "__main__": {"cli"},

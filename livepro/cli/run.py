@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from livepro import analyses
+from livepro.cli import checks
 from livepro.cli.parser import Parser, count, names
-from livepro.errors import LiveproError
+
+if TYPE_CHECKING:
+    from livepro.cli.outputs import Plan
+    from livepro.model import RunResult
 
 DESCRIPTION = """\
 Run COMMAND and count every instruction that each of its processes and threads
@@ -24,15 +33,15 @@ examples:
   livepro run --itypes-spec groups.txt --analyses itypes -- ./prog
 
 In the names of basic block vector files %p is the process id, %q{VAR} the
-environment variable VAR and %% a percent sign; they are compressed when the name
-ends in .gz. Numbers may be written 100000000, 100_000_000, 1e8 or 100M.
+environment variable VAR and %% a percent sign. Files whose names end in .gz are
+compressed. Numbers may be written 100000000, 100_000_000, 1e8 or 100M.
 
 exit status: the command's, or 128 + n when signal n ended it; 127 when the
 command is not found, 126 when it cannot be executed, 2 for any other error that
 livepro reports, 70 for a bug in livepro."""
 
-DEFAULT_INTERVAL = 100_000_000
-"""exp-bbv's default interval size, in instructions."""
+UNWRITTEN = 2
+"""Exit status where a file that was asked for could not be written after the run."""
 
 
 def parser() -> Parser:
@@ -61,7 +70,7 @@ def parser() -> Parser:
         "--analyses",
         metavar="LIST",
         type=names,
-        help="only these parts of the summary and of -o, comma-separated: {analyses}",
+        help="only these parts of the summary and of -o, comma-separated: " + ", ".join(analyses.names()),
     )
     what.add_argument(
         "--itypes-spec",
@@ -85,7 +94,9 @@ def parser() -> Parser:
     bbv.add_argument("--bb-out-file", metavar="FILE", help="the vectors; thread N > 1 gets the suffix .N")
     bbv.add_argument("--pc-out-file", metavar="FILE", help="address and function of each block")
     bbv.add_argument(
-        "--instr-count-only", action="store_true", help="the totals at the end of each file, no vectors"
+        "--instr-count-only",
+        action="store_true",
+        help="print exp-bbv's totals of each thread, write no vectors",
     )
     bbv.add_argument(
         "--bbv-dialect",
@@ -96,3 +107,50 @@ def parser() -> Parser:
     )
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check everything, run the command, report; return the command's status, as a shell would."""
+    args = parser().parse_args(argv)
+    command = checks.command(args.command)
+    chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
+    # What follows loads NumPy and the decoders: not before the command line is known to be right.
+    from livepro.cli import outputs
+
+    plan = outputs.plan(args, chosen, os.environ)
+    result = execute(args, command, plan)
+    warnings, errors = outputs.write(plan, result, os.environ)
+    if args.instr_count_only and not args.quiet:
+        print(outputs.totals_text(plan, result), file=sys.stderr)
+    if not args.quiet:
+        from livepro.ui.summary import print_summary
+
+        print_summary(
+            replace(result, warnings=(*result.warnings, *warnings)),
+            sys.stderr,
+            sections=chosen,
+            stats=args.stats,
+            spec=plan.spec,
+        )
+    for error in errors:
+        print(f"livepro: {error}", file=sys.stderr)
+    return UNWRITTEN if errors else result.exit
+
+
+def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:
+    """The run itself, with a progress line where there is a terminal."""
+    from livepro.api import run
+    from livepro.ui.progress import progress_line
+
+    sys.stdout.flush()
+    line = progress_line(args.quiet)
+    with line or nullcontext():
+        return run(
+            command,
+            engine=args.engine,
+            aslr=args.aslr,
+            children=args.children,
+            interval_size=plan.interval_size,
+            bbv_dialect=plan.rule.dialect.value,
+            progress=line,
+        )

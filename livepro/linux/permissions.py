@@ -46,21 +46,21 @@ class Permissions:
         """What to do when tracing a child of one's own is refused, by the likeliest reason."""
         if self.yama == 3:
             return (
-                "kernel.yama.ptrace_scope is 3, which allows no tracing until the next boot: "
+                "Yama's ptrace_scope is 3, which allows no tracing until the next boot: "
                 "set it to 1 or 0 in /etc/sysctl.d and restart the machine."
             )
         if self.yama == 2 and not self.sys_ptrace:
             return (
-                "kernel.yama.ptrace_scope is 2: run livepro as root, or run "
+                "Yama's ptrace_scope is 2: run livepro as root, or run "
                 "`sysctl kernel.yama.ptrace_scope=1` as root."
             )
         if self.seccomp:
             return (
-                "a seccomp filter is installed, probably a container's: start the container with "
+                "A seccomp filter is installed, probably a container's: start the container with "
                 "`--cap-add=SYS_PTRACE` or `--security-opt seccomp=unconfined`."
             )
         return (
-            "a security module may forbid it: look for ptrace in the kernel log (`dmesg`) and "
+            "A security module may forbid it: look for ptrace in the kernel log (`dmesg`) and "
             "in the policies of SELinux or AppArmor."
         )
 

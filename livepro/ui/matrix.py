@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from livepro.ui.tables import GAP, Column, Table
+from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.view import Counts, SimdKey
 
 K = TypeVar("K", bound=Hashable)
@@ -16,8 +16,8 @@ K = TypeVar("K", bound=Hashable)
 CELL = 6
 """Columns of one percentage and of its heading's lines."""
 
-NAMES = 26
-"""Columns for the thread's number and name."""
+LONGEST_NAME = 20
+"""Columns that a thread's name gets at most, so that more of the matrix fits."""
 
 HEAT = ((50.0, "bold red"), (20.0, "yellow"), (5.0, "default"), (0.0, "dim"))
 """From this percentage on, this style."""
@@ -47,8 +47,14 @@ def matrix(
     total: Counter[K] = Counter()
     for _, _, counts in rows:
         total.update(counter(counts))
-    room = max(1, (width - NAMES) // (CELL + GAP))
-    most = [key for key, number in total.most_common(room) if number]
+    names = max([len("thread"), *(min(len(name), LONGEST_NAME) for _, name, _ in rows)])
+    left = width - INDENT - max([len("tid"), *(len(tid) for tid, _, _ in rows)]) - GAP - names
+    most: list[K] = []
+    for key, number in total.most_common():
+        left -= GAP + max([CELL - 1, *map(len, title(key).split("\n"))])
+        if left < 0 or not number:
+            break
+        most.append(key)
     keys = most if ranked else [key for key in total if key in most]
     table = Table(
         [

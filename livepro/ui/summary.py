@@ -16,11 +16,12 @@ from rich.console import Console
 from rich.text import Text
 
 from livepro.model import RunResult
+from livepro.model.itypes import ItypesSpec
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.matrix import itypes_matrix, simd_matrix
-from livepro.ui.tables import Column, Table
+from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.text import bar, duration, grouped, percent, plural, shortened
-from livepro.ui.view import Counts, GroupCounter, ProcessView, RunView, view
+from livepro.ui.view import NO_WIDTH, Counts, RunView, shown, view
 
 MOST_ROWS = 24
 """Rows of the table of processes and threads."""
@@ -67,6 +68,16 @@ class Page:
         """A line as it is: never wrapped, never parsed."""
         self.console.print(line, soft_wrap=True)
 
+    def shares(self, label: str, counts: Counter[str], whole: int) -> None:
+        """What something consists of on one line, as much as fits, the most frequent first."""
+        parts = [
+            f"{name.lower().replace('_', ' ')} {percent(number, whole)}"
+            for name, number in counts.most_common()
+        ]
+        while len(parts) > 1 and INDENT + len(label) + len(", ".join(parts)) > self.width:
+            parts.pop()
+        self.print(Text(" " * INDENT + label + ", ".join(parts), "dim"))
+
 
 def print_summary(
     result: RunResult,
@@ -74,17 +85,17 @@ def print_summary(
     width: int | None = None,
     sections: Iterable[str] = SECTIONS,
     stats: bool = False,
-    groups: GroupCounter | None = None,
+    spec: ItypesSpec | None = None,
 ) -> None:
     """Print the summary of `result` to `stream`, in colour only where that is a terminal.
 
     `width` overrides the columns found out; `sections` are names of `SECTIONS`;
-    `stats` adds the engine's own figures; `groups` counts instruction types by
-    other groups than the default ones.
+    `stats` adds the engine's own figures; `spec` are the user's
+    instruction-type groups.
     """
     console = open_console(stream, width)
     page = Page(console, console.width, ascii_only(console))
-    run = view(result, HOTTEST, groups)
+    run = view(result, HOTTEST, spec)
     wanted = set(sections)
     heading(page, result, run)
     if "totals" in wanted and (len(run.processes) > 1 or any(len(p.threads) > 1 for p in run.processes)):
@@ -103,7 +114,7 @@ def print_summary(
 
 def heading(page: Page, result: RunResult, run: RunView) -> None:
     """The command, how it ended, and the totals."""
-    command = " ".join(result.command).replace("\n", " ")
+    command = shown(result.command)
     page.print(Text("livepro  ", "bold").append(shortened(command, page.width - 9, page.plain), "bold cyan"))
     pids = len({p.pid for p in run.processes})
     threads = sum(len(p.threads) for p in run.processes)
@@ -123,6 +134,7 @@ def heading(page: Page, result: RunResult, run: RunView) -> None:
     wide = max(len(grouped(number)) for number, _, _ in figures)
     page.print("")
     for number, what, note in figures:
+        what = what.removesuffix("s") if number == 1 else what
         page.print(
             Text(f"  {grouped(number):>{wide}}", "bold").append(f"  {what} {note}".rstrip(), "default")
         )
@@ -192,7 +204,7 @@ def rows_of(run: RunView) -> list[Row]:
 def by_thread(page: Page, run: RunView) -> None:
     """Types and SIMD of every thread, in percent of its own instructions."""
     rows = [
-        (str(t.tid), t.name if len(p.threads) > 1 else program_name(p), t.counts)
+        (str(t.tid), t.name if len(p.threads) > 1 else p.name, t.counts)
         for p in run.processes
         for t in p.threads
     ]
@@ -202,11 +214,6 @@ def by_thread(page: Page, run: RunView) -> None:
     if any(counts.simd for _, _, counts in rows):
         page.title("SIMD by thread", "set and width, % of the thread's instructions")
         page.table(simd_matrix(rows, page.width))
-
-
-def program_name(process: ProcessView) -> str:
-    """The program without its directory and arguments."""
-    return process.program.partition(" ")[0].rpartition("/")[2]
 
 
 def kept(rows: Sequence[T], most: int, weight: Callable[[T], int]) -> list[T]:
@@ -223,21 +230,23 @@ def cut_note(number: int, most: int, what: str = "rows") -> str:
 def itypes(page: Page, run: RunView) -> None:
     """Instruction types as bars, in the groups' own order."""
     counts = run.counts
-    if not counts.itypes:
+    if not any(counts.itypes.values()):
         return
     page.title("Instruction types", "an instruction can be of several")
     table = Table([Column("", right=False, flexible=True), Column(""), Column(""), Column("", right=False)])
+    executed = [(group, number) for group, number in counts.itypes.items() if number]
     rows = [
         (group.replace("_", " "), grouped(number), percent(number, counts.instructions))
-        for group, number in counts.itypes.items()
+        for group, number in executed
     ]
-    used = 2 + sum(max(len(row[i]) for row in rows) + 2 for i in range(3))
+    used = INDENT + sum(max(len(row[i]) for row in rows) + GAP for i in range(3))
     room = max(10, min(LONGEST_BAR, page.width - used))
-    for (group, number, share), count in zip(rows, counts.itypes.values(), strict=True):
-        length = bar(count / counts.instructions, room, page.plain)
-        table.add(group, number, share, Text(length, "cyan"))
+    for row, (_, number) in zip(rows, executed, strict=True):
+        table.add(*row, Text(bar(number / counts.instructions, room, page.plain), "cyan"))
     for line in table.lines(page.width, page.plain)[1:]:
         page.print(line)
+    if counts.other:
+        page.shares("other: ", counts.other, counts.other.total())
 
 
 def simd(page: Page, run: RunView) -> None:
@@ -249,17 +258,18 @@ def simd(page: Page, run: RunView) -> None:
     for (name, _), number in counts.simd.items():
         by_set[name] += number
     page.title("SIMD by set and width in bits", cut_note(len(by_set), MOST_SETS, "sets"))
-    widths = sorted({width for _, width in counts.simd}, key=lambda w: int(w) if w.isdigit() else -1)
+    widths = sorted({width for _, width in counts.simd}, key=width_order)
     table = Table([Column("set", right=False), *map(Column, widths), Column("all"), Column("share")])
     for name, total in by_set.most_common(MOST_SETS):
         cells = [grouped(counts.simd[name, w]) if counts.simd[name, w] else "-" for w in widths]
         table.add(name, *cells, grouped(total), percent(total, counts.instructions))
     page.table(table)
-    kinds = [
-        f"{kind.lower().replace('_', ' ')} {percent(number, counts.simd_total)}"
-        for kind, number in counts.simd_types.most_common(6)
-    ]
-    page.print(Text("  " + shortened(", ".join(kinds), page.width - 2, page.plain), "dim"))
+    page.shares("", counts.simd_types, counts.simd_total)
+
+
+def width_order(label: str) -> int:
+    """Scalar first, then by bits, what has no width last."""
+    return {"scalar": -1, NO_WIDTH: 1 << 30}.get(label, 0) or int(label)
 
 
 def hottest(page: Page, run: RunView) -> None:

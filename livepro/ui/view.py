@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -11,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.analyses import hot, simd
+from livepro.analyses.itypes import itypes, other_items
 from livepro.analyses.totals import Totals, process_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
-from livepro.model.itypes import DEFAULT_GROUPS
-
-GroupCounter = Callable[[BlockTable, ThreadCounts], Mapping[str, int]]
-"""Counts a thread's instructions by instruction-type group, in the order to show."""
+from livepro.model.itypes import ItypesSpec
 
 BlockKey = tuple[str, str, int, int]
 """Function, module, offset, length in instructions."""
+
+NO_WIDTH = "other"
+"""Of instructions that have no vector, such as those that save the registers' state."""
 
 SimdKey = tuple[str, str]
 """Instruction set and width: ``("SSE2i", "128")``, ``("SSE1f", "scalar")``."""
@@ -27,13 +29,18 @@ SimdKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Counts:
-    """Instructions of a thread, a process or a run, by what they are. `itypes` counts by
-    group (an instruction can be in several), `simd` by set and width, `simd_types` by type."""
+    """Instructions of a thread, a process or a run, by what they are.
+
+    `itypes` counts by group (an instruction can be in several), `other` by
+    category what is in the last group, `simd` by set and width, `simd_types`
+    by type.
+    """
 
     instructions: int
     rep_instructions: int
     rep_iterations: int
     itypes: Counter[str]
+    other: Counter[str]
     simd: Counter[SimdKey]
     simd_types: Counter[str]
 
@@ -59,6 +66,7 @@ class ProcessView:
 
     pid: int
     program: str
+    name: str
     exit: int | None
     blocks: int
     threads: tuple[ThreadView, ...]
@@ -85,24 +93,25 @@ class RunView:
     hot: tuple[HotBlock, ...]
 
 
-def view(result: RunResult, hottest: int = 10, groups: GroupCounter | None = None) -> RunView:
-    """Add up `result`; keep the `hottest` blocks. `groups` counts instruction types
-    (default: MICA's groups)."""
-    processes = tuple(process_view(p, groups or default_groups) for p in result.processes)
+def view(result: RunResult, hottest: int = 10, spec: ItypesSpec | None = None) -> RunView:
+    """Add up `result`; keep the `hottest` blocks. `spec` are the user's instruction-type
+    groups (None: MICA's)."""
+    processes = tuple(process_view(p, spec) for p in result.processes)
     return RunView(processes, added(p.counts for p in processes), hot_blocks(result, hottest))
 
 
-def process_view(process: ProcessResult, groups: GroupCounter) -> ProcessView:
-    """One process image, added up; `groups` counts a thread's instruction types."""
+def process_view(process: ProcessResult, spec: ItypesSpec | None) -> ProcessView:
+    """One process image, added up."""
     totals, each = process_totals(process)
     rows = simd.process_rows(process)
     threads = tuple(
-        ThreadView(thread.tid, thread.name, own.blocks, counts(own, simd_rows, groups(process.table, thread)))
+        ThreadView(thread.tid, thread.name, own.blocks, counts(process.table, thread, own, simd_rows, spec))
         for thread, own, simd_rows in zip(process.threads, each, rows, strict=True)
     )
     return ProcessView(
         pid=process.pid,
-        program=" ".join(process.command),
+        program=shown(process.command),
+        name=PurePath(process.command[0]).name if process.command else "",
         exit=process.exit,
         blocks=totals.blocks,
         threads=threads,
@@ -110,45 +119,57 @@ def process_view(process: ProcessResult, groups: GroupCounter) -> ProcessView:
     )
 
 
-def counts(totals: Totals, rows: list[simd.SimdRow], itypes: Mapping[str, int]) -> Counts:
+def shown(command: Sequence[str]) -> str:
+    """A command on one line, as one would type it."""
+    return " ".join(shlex.join(command).split())
+
+
+def counts(
+    table: BlockTable,
+    thread: ThreadCounts,
+    totals: Totals,
+    rows: list[simd.SimdRow],
+    spec: ItypesSpec | None,
+) -> Counts:
     """One thread's counts out of what the analyses say."""
+    groups = itypes(table, thread, spec)
     widths: Counter[SimdKey] = Counter()
     for key, number in simd.by_set_and_width(rows).items():
         # Scalar instructions of a set count together, whatever their element's width.
-        widths[key.set, "scalar" if key.scalar else str(key.width)] += number
+        label = "scalar" if key.scalar else str(key.width) if key.width else NO_WIDTH
+        widths[key.set, label] += number
     return Counts(
         instructions=totals.instructions,
         rep_instructions=totals.rep_instructions,
         rep_iterations=totals.rep_iterations,
-        itypes=Counter({group: number for group, number in itypes.items() if number}),
+        itypes=Counter(groups),
+        other=Counter(dict(other_items(table, thread, spec))),
         simd=widths,
         simd_types=Counter({kind.value: number for kind, number in simd.by_type(rows).items()}),
     )
 
 
-def default_groups(table: BlockTable, thread: ThreadCounts) -> dict[str, int]:
-    """The thread's instructions by default group, in the groups' own order."""
-    found: Counter[str] = Counter()
-    for instruction, times in zip(table.instructions, thread.form_counts(table).tolist(), strict=True):
-        if times:
-            for group in instruction.itypes:
-                found[group] += times
-    return {group: found[group] for group in DEFAULT_GROUPS}
-
-
 def added(parts: Iterable[Counts]) -> Counts:
     """The sum of several counts."""
-    total = Counts(0, 0, 0, Counter(), Counter(), Counter())
+    total = Counts(0, 0, 0, Counter(), Counter(), Counter(), Counter())
     for part in parts:
         total = Counts(
             total.instructions + part.instructions,
             total.rep_instructions + part.rep_instructions,
             total.rep_iterations + part.rep_iterations,
-            total.itypes + part.itypes,
+            both(total.itypes, part.itypes),
+            total.other + part.other,
             total.simd + part.simd,
             total.simd_types + part.simd_types,
         )
     return total
+
+
+def both(one: Counter[str], two: Counter[str]) -> Counter[str]:
+    """The sum, with what counts 0: Counter's own addition drops it, and with it the order."""
+    out = Counter(one)
+    out.update(two)
+    return out
 
 
 def hot_blocks(result: RunResult, hottest: int) -> tuple[HotBlock, ...]:

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from livepro.cli import doctor
+from livepro.cli.main import main
+from livepro.linux.permissions import Permissions
+from livepro.linux.probe import Probe
+from livepro.ui.console import open_console
+from livepro.ui.findings import Finding, State, print_findings
+
+ALLOWED = Permissions(yama=1, sys_ptrace=False, seccomp=0, tracer=0)
+
+
+def test_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the shape that it has for anybody; a run is possible where these tests run."""
+    done = subprocess.run([sys.executable, "-m", "livepro", "doctor"], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["ok", "ptrace", "seized", "and", "single-stepped", "a", "child"] in lines
+    named = {" ".join(words[1:2]) for words in lines if words and words[0] in ("ok", "--", "NO")}
+    assert {"ptrace", "Yama", "CAP_SYS_PTRACE", "seccomp", "block-step", "hardware", "capstone"} <= named
+    assert {"iced-x86", "numpy", "python-ptrace", "kernel", "SIMD", "step"} <= named
+    assert done.stdout.endswith("livepro can run here.\n")
+
+
+def test_where_ptrace_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "probe_tracing", lambda: Probe(False, "refused: Operation not permitted"))
+    monkeypatch.setattr(doctor, "permissions", lambda: Permissions(None, False, 2, 0))
+    assert main(["doctor"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "NO ptrace refused: Operation not permitted. A seccomp filter is installed" in said
+    assert "--cap-add=SYS_PTRACE" in said
+    assert "NO step" in said
+    assert said.endswith("livepro cannot run here: see the lines marked NO.")
+
+
+def test_a_library_that_does_not_load() -> None:
+    found = doctor.library("nothing", "livepro_no_such_module")
+    assert found.state is State.BAD
+    assert "ModuleNotFoundError" in found.detail
+    assert "pip install --force-reinstall nothing" in found.remedy
+
+
+def test_yama_is_a_note_while_children_may_be_traced() -> None:
+    states = {f.name: f.state for f in doctor.tracing(ALLOWED)}
+    assert states["Yama ptrace_scope"] is State.OK
+    assert states["CAP_SYS_PTRACE"] is State.NOTE
+    strict = {f.name: f.state for f in doctor.tracing(Permissions(2, True, 0, 0))}
+    assert strict["Yama ptrace_scope"] is State.NOTE
+
+
+def test_long_findings_are_wrapped_under_their_column() -> None:
+    out = io.StringIO()
+    print_findings(open_console(out, 60), "Title", [Finding("name", State.NOTE, "word " * 30, "Do this.")])
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "Title"
+    assert lines[1].startswith("  --  name                word word")
+    assert all(line.startswith(" " * 26 + "word") for line in lines[2:-1])
+    assert max(map(len, lines)) <= 60
+    assert "Do this." in " ".join(out.getvalue().split())
