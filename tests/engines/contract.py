@@ -124,9 +124,16 @@ class EngineContract:
         assert seen.stdout == b"total 10000\n"
         (process,) = seen.processes
         spins = [t["functions"].get("spin", 0) for t in process["threads"]]
-        # spin is lea, then 2 instructions a turn, then ret: 1000, 2000, 3000, 4000 turns.
+        # spin is mov, then 2 instructions a turn, then ret: 1000, 2000, 3000, 4000 turns.
         assert spins == [0] + [2 * turns + 2 for turns in (1000, 2000, 3000, 4000)]
         assert [t["name"] for t in process["threads"]] == ["pthreads", "one", "two", "three", "four"]
+
+    def test_many_short_threads(self, builder: Builder, run: Runner) -> None:
+        count = 1000 if self.heavy else 24
+        seen = run(builder.hosted("many_threads"), str(count))
+        assert seen.stdout == f"joined {count}\n".encode()
+        spins = [t["functions"].get("spin", 0) for t in seen.processes[0]["threads"]]
+        assert spins == [0] + [2 * 10 + 2] * count
 
     def test_processes_of_every_kind(self, builder: Builder, run: Runner) -> None:
         """fork, vfork and exec, posix_spawn, system: every process with its own count and exit."""
@@ -142,7 +149,8 @@ class EngineContract:
             (0, None, 0),
             (1, 13, spin[300]),
             (0, None, 0),
-            (1, 14, spin[400]),
+            (1, None, 0),  # the shell
+            (2, 14, spin[400]),
         ]
         first, *others = seen.processes
         assert {p["ppid"] for p in others} == {first["pid"]}
@@ -161,6 +169,7 @@ class EngineContract:
             ("dynamic", b"loaded 42\n"),
             ("timers", b"ticks 3\n"),
             ("job_control", b"stopped continued exited 7\n"),
+            ("groups", b"terminated 3\n"),
         ],
     )
     def test_behaves_as_without(self, name: str, output: bytes, builder: Builder, run: Runner) -> None:
