@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from livepro.analyses.itypes import itypes, other_items
 from livepro.cli import checks
 from livepro.errors import LiveproError
 from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
+from livepro.isa.vocabulary import vocabulary
 from livepro.model import ProcessResult, RunResult
 from livepro.model.itypes import ItypesSpec
 
@@ -84,7 +86,9 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         else "--interval-size",
         pc_option="--pc-out-file" if args.pc_out_file else "-o",
         rule=CutRule(args.interval_size or DEFAULT_INTERVAL, Dialect(args.bbv_dialect)),
-        spec=itypes_spec.read(args.itypes_spec) if args.itypes_spec is not None else None,
+        spec=None
+        if args.itypes_spec is None
+        else itypes_spec.read(args.itypes_spec, vocabulary(platform.machine())),
     )
     check(args, out, environment)
     return out

@@ -228,9 +228,12 @@ def test_bad_input_is_found_before_anything_runs(livepro: Run, options: list[str
 
 
 @pytest.mark.usefixtures("never_started")
-def test_bad_line_of_a_specification(livepro: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line", ["0, 1, OPCDE, NOP", "0, 1, OPCODE, NOOP", "0, 1, CATEGORY, BINARIES", "0; 1"]
+)
+def test_bad_line_of_a_specification(livepro: Run, tmp_path: Path, line: str) -> None:
     spec = tmp_path / "groups"
-    spec.write_text("0, 0, OPCODE, NOP\n0, 1, OPCDE, NOP\n")
+    spec.write_text(f"0, 0, OPCODE, NOP\n{line}\n")
     status, said = livepro("--itypes-spec", str(spec), "--", "true")
     assert status == 2
     assert said.startswith(f"livepro: {spec}:2: ")
