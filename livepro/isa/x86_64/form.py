@@ -113,13 +113,15 @@ def _class_of(kind: str) -> str:
 def decodable_forms() -> tuple[Form, ...]:
     """Every form that the decoder with its default options knows in 64-bit mode.
 
-    Left out: forms for which iced wants a decoder option (those of abandoned
-    processors), and `fwait` merged with the instruction behind it, which only
-    an assembler writes and which the processor executes as two instructions.
+    Left out: forms for which iced wants a decoder option (abandoned processors,
+    and AMD's reading of a 66 prefix before near branches), and `fwait` merged
+    with the instruction behind it, which only an assembler writes and which the
+    processor executes as two instructions.
     """
     forms = []
     for code in enum_names(Code):
         opcode = OpCodeInfo(code)
-        if opcode.is_instruction and opcode.mode64 and not opcode.decoder_option and not opcode.fwait:
+        known = opcode.is_instruction and opcode.mode64 and opcode.intel_decoder64
+        if known and not opcode.decoder_option and not opcode.fwait:
             forms.append(form_of(code))
     return tuple(forms)

@@ -54,7 +54,7 @@ _WIDTH = {"MM": 64, "X": 128, "Y": 256, "Z": 512, TILE: 8192}
 _INTRODUCED = frozenset(
     (
         *("MMX", "SSE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "SSE4A", "D3NOW", "D3NOWEXT", "AES"),
-        *("SHA", "GFNI", "PCLMULQDQ", "KL", "AESKLE", "WIDE_KL", "FXSR", "AMX_TILE"),
+        *("SHA", "GFNI", "PCLMULQDQ", "KL", "AESKLE", "WIDE_KL", "FXSR", "AVX", "AMX_TILE"),
     )
 )
 
