@@ -12,9 +12,6 @@ from collections.abc import Iterator
 from livepro.model import BlockTable, Instruction, ThreadCounts
 from livepro.model.itypes import DEFAULT_GROUPS, OTHER, Identifier, IdentifierType, ItypesSpec
 
-NAME = "itypes"
-HELP = "instruction types in MICA's groups, or in your own"
-
 
 def itypes(table: BlockTable, thread: ThreadCounts, spec: ItypesSpec | None = None) -> dict[str, int]:
     """Instructions executed by `thread` in each group, in output order, zeros included.

@@ -84,7 +84,7 @@ def _place(
 ) -> None:
     if gid == len(groups):
         groups.append({})
-    elif gid != len(groups) - 1:
+    elif gid < 0 or gid != len(groups) - 1:
         expected = f"{len(groups) - 1} or {len(groups)}" if groups else "0"
         raise ValueError(f"group {gid} where {expected} was expected: groups are numbered from 0, in order")
     if sgid < 0:
