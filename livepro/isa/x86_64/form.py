@@ -60,7 +60,6 @@ class Form:
     operands: tuple[str, ...]
     classes: frozenset[str]
     memory: str
-    memory_size: int
     flow: str
     string: bool
     privileged: bool
@@ -95,7 +94,6 @@ def form_of(code: EnumMember) -> Form:
         operands=operands,
         classes=frozenset(_class_of(kind) for kind in operands) - {""},
         memory=enum_names(MemorySize)[opcode.memory_size],
-        memory_size=opcode.memory_size,
         flow=enum_names(FlowControl)[sample.flow_control],
         string=sample.is_string_instruction,
         privileged=opcode.is_privileged,

@@ -2,8 +2,9 @@
 
 The rules are those of `init_itypes_default_groups` in MICA's mica_itypes.cpp.
 MICA predates AVX: what its categories do not name (AVX, AVX512, CONVERT,
-SETCC ...) is `other`, and its categories are listed beside the count. MICA's
-thirteenth group, moves between registers, belongs to specification files only.
+SETCC ...) is `other`, and its categories are listed beside the count. The
+group of moves between registers, which the function has and the output format
+in MICA's README has not, is left to specification files.
 """
 
 from __future__ import annotations
