@@ -117,11 +117,11 @@ def heading(page: Page, result: RunResult, run: RunView) -> None:
     command = shown(result.command)
     page.print(Text("livepro  ", "bold").append(shortened(command, page.width - 9, page.plain), "bold cyan"))
     pids = len({p.pid for p in run.processes})
-    threads = sum(len(p.threads) for p in run.processes)
+    threads = len({t.tid for p in run.processes for t in p.threads})  # an exec goes on in the same thread
     parts = [f"exit {ending(result.exit)}", duration(result.wall_seconds), f"{result.engine} engine"]
     if pids > 1:
         parts.append(plural(pids, "process", "processes"))
-    if threads > 1:
+    if threads > pids:
         parts.append(plural(threads, "thread"))
     page.print(Text(f"  {', '.join(parts)}", "dim"))
     counts = run.counts

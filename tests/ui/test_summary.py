@@ -52,7 +52,7 @@ def test_groups_come_in_their_own_order() -> None:
 
 def test_several_processes_and_threads() -> None:
     text = summary(fake_runs.several())
-    assert "exit 3, 1:15 min, step engine, 2 processes, 4 threads" in text
+    assert "exit 3, 1:15 min, step engine, 2 processes, 3 threads" in text
     assert "  4,058  instructions" in text.splitlines()
     assert cells(text, "100      prog --fast") == [
         "100",
