@@ -54,11 +54,18 @@ class Engine(ABC):
     """
 
     name: str
+    notices_children = False
+    """Whether children that are to be let go must be seen first (`let_go`)."""
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         self.isa = isa
         self.options = options
-        self.tracer = Tracer(isa.registers, self, follow_children=options.follow_children)
+        self.tracer = Tracer(
+            isa.registers,
+            self,
+            follow_children=options.follow_children,
+            notice_children=self.notices_children,
+        )
         self.images: list[ImageRecord] = []
         self.records: dict[TracedProcess, ImageRecord] = {}
         self.stats: dict[str, Any] = {}
@@ -95,7 +102,8 @@ class Engine(ABC):
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         """Begin an image's record."""
         record = ImageRecord(process)
-        self.images.append(record)
+        if process.wanted:
+            self.images.append(record)
         self.records[process] = record
         process.measured = self.options.measurable is None or self.options.measurable(process.pid)
         if not process.measured:
@@ -106,6 +114,10 @@ class Engine(ABC):
 
     def process_ended(self, process: TracedProcess) -> None:  # noqa: B027 (nothing to do for some)
         """An image's record is complete."""
+
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        """Prepare a child that will not be followed; False if it must be, for now."""
+        return True
 
     def stopped(self, thread: TracedThread) -> None:
         """A group stop: as any other stop, for most engines."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -49,6 +49,35 @@ class SyscallTable:
     def named(self, *names: str) -> frozenset[int]:
         """The numbers of those of `names` that the machine has."""
         return frozenset(self.numbers[n] for n in names if n in self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """The software breakpoint: its bytes, and how far the pc is behind its address
+    when its SIGTRAP is seen."""
+
+    code: bytes
+    pc_advance: int
+
+
+class Words(Protocol):
+    """A process's memory, 64 bits at a time, as its own page protections allow."""
+
+    def read(self, address: int) -> int:
+        """The unsigned word at `address`, -1 where the process may not read."""
+
+    def write(self, address: int, value: int) -> bool:
+        """Set the word at `address`; False where the process may not write."""
+
+
+Carry = Callable[["memoryview[int]", Words], bool]
+"""Carries out one control-flow instruction in the tracer.
+
+Given the general registers (one unsigned word for each field of
+`RegisterLayout.structure`, the pc of any value) and the memory, it sets the
+registers and writes what the instruction would. False says that it did
+neither, since the instruction would fault or trap: the processor must be asked.
+"""
 
 
 class StoppedThread(Protocol):
@@ -102,6 +131,7 @@ class Isa(Protocol):
 
     registers: RegisterLayout
     syscalls: SyscallTable
+    breakpoint: Breakpoint
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         """Decode from `address` to the first terminator or the end of `code`.
@@ -115,6 +145,10 @@ class Isa(Protocol):
 
     def disassemble(self, code: bytes, address: int) -> str:
         """`code`'s one instruction as text, its targets as seen from `address`."""
+
+    def terminator(self, code: bytes, address: int) -> Carry | None:
+        """What carries out the control-flow instruction `code` that stands at `address`;
+        None for one that only the processor can execute."""
 
     def rep_count(self, code: bytes, registers: Any) -> int:
         """How many iterations the rep-prefixed instruction `code` has before it,

@@ -24,7 +24,8 @@ class TracedProcess:
     """One image of a process: exec ends it and begins the next under the same pid.
 
     `image` numbers the images of a pid from 0, `exit` is None until the
-    process has ended (as a shell reports it).
+    process has ended (as a shell reports it). `wanted` is False for a child
+    that is to be let go as soon as it has memory of its own.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class TracedProcess:
         self.shares_memory = shares_memory
         self.exit: int | None = None
         self.measured = True
+        self.wanted = True
         self.threads: list[TracedThread] = []
         self.memory = proc.Memory(pid)
         self._space: proc.AddressSpace | None = None

@@ -66,18 +66,29 @@ class Listener(Protocol):
     def resume(self, thread: TracedThread, number: int = 0) -> None:
         """Let the thread run on, delivering signal `number` if not 0."""
 
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        """A child process `tid`, not yet running, is to be left to itself: whether it may.
+        If not, since it shares its parent's memory, it is followed until it execs or ends,
+        as a process that is not `wanted`."""
+
 
 class Tracer:
-    """All traced threads of one session, by tid. `processes` are all images, in order of start."""
+    """All traced threads of one session, by tid. `processes` are all images, in order of start.
 
-    def __init__(self, layout: Layout, listener: Listener, *, follow_children: bool) -> None:
+    Without `follow_children` child processes are let go. With `notice_children` the
+    listener is told before (`let_go`); else the kernel does not report them at all.
+    """
+
+    def __init__(
+        self, layout: Layout, listener: Listener, *, follow_children: bool, notice_children: bool = False
+    ) -> None:
         self.layout = layout
         self.listener = listener
         self.threads: dict[int, TracedThread] = {}
         self.processes: list[TracedProcess] = []
         self.root_status: int | None = None
         self.signals_seen: dict[int, int] = {}
-        self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children else 0)
+        self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
         self._follow = follow_children
         self._root = 0
         self._live: dict[int, TracedProcess] = {}
@@ -174,12 +185,14 @@ class Tracer:
             group = tid
         if group == parent.pid:
             return parent
-        if not self._follow:
-            # clone() with another exit signal than SIGCHLD reports as a clone
-            # whatever the options, though it makes a process.
+        # clone() with another exit signal than SIGCHLD reports as a clone
+        # whatever the options, though it makes a process.
+        wanted = self._follow and parent.wanted
+        if not wanted and self.listener.let_go(tid, parent):
             return None
         shares_memory = event == ptrace.PTRACE_EVENT_VFORK
         process = TracedProcess(tid, parent.pid, 0, parent.command, shares_memory)
+        process.wanted = wanted
         self._begin(process, parent)
         return process
 
@@ -205,6 +218,10 @@ class Tracer:
         self.listener.gone(caller)
         old.memory.close()
         self.listener.process_ended(old)
+        if not old.wanted:
+            del self._live[old.pid]
+            ptrace.call(ptrace.PTRACE_DETACH, old.pid)
+            return
         new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid))
         self._begin(new, None)
         self._start_thread(new.pid, new)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.isa.aarch64 import registers, stepping, syscalls
-from livepro.isa.base import CodeBlock, Quirk, StoppedThread
+from livepro.isa.aarch64 import breakpoint, registers, stepping, syscalls
+from livepro.isa.base import Carry, CodeBlock, Quirk, StoppedThread
 from livepro.model import Instruction
 
 
@@ -16,6 +16,7 @@ class AArch64:
     max_instruction = 4
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
+    breakpoint = breakpoint.BREAKPOINT
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.aarch64.decoder import decode_block
@@ -31,6 +32,11 @@ class AArch64:
         from livepro.isa.aarch64.describe import disassemble
 
         return disassemble(code, address)
+
+    def terminator(self, code: bytes, address: int) -> Carry | None:
+        from livepro.isa.aarch64.terminator import terminator
+
+        return terminator(code, address)
 
     def rep_count(self, code: bytes, registers: Any) -> int:
         return stepping.rep_count(code, registers)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from livepro.isa.base import Breakpoint
+
 CODE: Final = bytes.fromhex("000020d4")
 """`brk #0` (Arm ARM C6.2, BRK): raises SIGTRAP in user mode."""
 
@@ -13,3 +15,5 @@ PC_ADVANCE: Final = 0
 The exception's preferred return address is the BRK itself (Arm ARM D1.3,
 "Breakpoint instruction exceptions"), so the pc stays; on x86-64 it is 1.
 """
+
+BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE)

@@ -27,6 +27,7 @@ TABLE = SyscallTable(
         "mmap": 222,
         "mprotect": 226,
         "remap_file_pages": 234,
+        "kcmp": 272,
         "execveat": 281,
         "pkey_mprotect": 288,
         "rseq": 293,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.isa.base import CodeBlock, Quirk, StoppedThread
-from livepro.isa.x86_64 import registers, stepping, syscalls
+from livepro.isa.base import Carry, CodeBlock, Quirk, StoppedThread
+from livepro.isa.x86_64 import breakpoint, registers, stepping, syscalls
 from livepro.model import Instruction
 
 
@@ -16,6 +16,7 @@ class X86_64:
     max_instruction = 15  # SDM vol. 2, 2.3.11
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
+    breakpoint = breakpoint.BREAKPOINT
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.x86_64.decoder import decode_block
@@ -31,6 +32,11 @@ class X86_64:
         from livepro.isa.x86_64.describe import disassemble
 
         return disassemble(code, address)
+
+    def terminator(self, code: bytes, address: int) -> Carry | None:
+        from livepro.isa.x86_64.terminator import terminator
+
+        return terminator(code, address)
 
     def rep_count(self, code: bytes, registers: Any) -> int:
         return stepping.rep_count(code, registers)

@@ -6,6 +6,7 @@ from livepro.isa.base import SyscallTable
 
 TABLE = SyscallTable(
     {
+        "close": 3,
         "mmap": 9,
         "mprotect": 10,
         "munmap": 11,
@@ -26,6 +27,8 @@ TABLE = SyscallTable(
         "remap_file_pages": 216,
         "restart_syscall": 219,
         "exit_group": 231,
+        "kcmp": 312,
+        "memfd_create": 319,
         "execveat": 322,
         "pkey_mprotect": 329,
         "rseq": 334,
