@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from fixtures import Builder
 
 pytest.register_assert_rewrite("engines.contract", "engines.observed")

@@ -11,12 +11,12 @@ the part between markers: a function of its own, seen by its symbol.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from engines.observed import Observed, observe
+
 from fixtures import Builder, Fixture, assembly
 
 
@@ -50,8 +50,8 @@ class EngineContract:
             metafunc.parametrize("fixture", chosen, ids=lambda fixture: fixture.name)
 
     @pytest.fixture
-    def run(self, tmp_path: Path) -> Iterator[Runner]:
-        yield Runner(self.engine, tmp_path)
+    def run(self, tmp_path: Path) -> Runner:
+        return Runner(self.engine, tmp_path)
 
     # -- proved counts
 

@@ -1,7 +1,7 @@
 """Real programs through the command line, compared with what they do alone.
 
-    class TestStepPrograms(RealPrograms):
-        engine = "step"
+class TestStepPrograms(RealPrograms):
+    engine = "step"
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-from fixtures import Builder, assembly
 from programs.real import environment, livepro
+
+from fixtures import Builder, assembly
 
 COMMAND = (sys.executable, "-m", "livepro", "run")
 

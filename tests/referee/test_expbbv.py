@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from engines.observed import Observed, observe
+
 from fixtures import Builder, Fixture, assembly, freestanding
 
 VARIANTS = ("-O0", "-O2", "-O3 -march=haswell")
@@ -96,9 +97,7 @@ def totals(seen: Observed) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("fixture", freestanding(), ids=lambda fixture: fixture.name)
-def test_native_instructions_give_the_same_output(
-    fixture: Fixture, builder: Builder, tmp_path: Path
-) -> None:
+def test_native_instructions_give_the_same_output(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
     """Built for this very CPU, AVX-512 included where it has it, which Valgrind cannot
     run: the same output as at -O0, and the same count twice."""
     program = builder.freestanding(fixture, "-O3", "-march=native")
