@@ -95,7 +95,9 @@ def form_of(word: int) -> Form:
 def _bare(operands: str) -> str:
     """Operands without what only looks like a register: immediates and symbolic words."""
     return re.sub(
-        r"#-?(0x)?[\w.+-]+|\b[a-z]{3,}\w*\b(?!\.)|\b(lsl|lsr|asr|ror|msl|[su]xt[bhwx])\b", "", operands
+        r"#-?(0x)?[\w.+-]+|\b(?![wx]zr\b|wsp\b)[a-z]{3,}\w*\b(?!\.)|\b(lsl|lsr|asr|ror|msl|[su]xt[bhwx])\b",
+        "",
+        operands,
     )
 
 

@@ -36,5 +36,6 @@ def itypes(category: str, extension: str | None, reads_memory: bool, writes_memo
     `category` is as `category.py` gives it, `extension` the vector family of
     the instruction or None: pushing a vector register is both `stack` and `sse`.
     """
-    found = (_BY_CATEGORY.get(category), _BY_CATEGORY.get(extension or ""))
+    pushed = extension if category in ("PUSH", "POP") else None
+    found = (_BY_CATEGORY.get(category), _BY_CATEGORY.get(pushed or ""))
     return ordered_groups(filter(None, found), reads_memory, writes_memory)
