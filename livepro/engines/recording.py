@@ -7,7 +7,7 @@ frozen arrays of the model when the run is over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -44,17 +44,21 @@ class BlockStore:
 
     def add(self, block: CodeBlock, mapping: Mapping | None) -> int:
         """Append a block; returns its row."""
-        at = block.addresses
-        self.addresses.append(block.address)
-        self.codes.append(block.code)
-        self.lengths.append(len(block))
-        self.sizes.append(bytes(b - a for a, b in pairwise(at)))
+        return self.append(block.address, block.code, block.addresses, mapping)
+
+    def append(self, address: int, code: bytes, bounds: Sequence[int], mapping: Mapping | None) -> int:
+        """Append a block by its parts; `bounds` are where its instructions begin and,
+        last, where it ends (from any origin)."""
+        self.addresses.append(address)
+        self.codes.append(code)
+        self.lengths.append(len(bounds) - 1)
+        self.sizes.append(bytes(b - a for a, b in pairwise(bounds)))
         if mapping is None:
             self.modules.append("")
-            self.offsets.append(block.address)
+            self.offsets.append(address)
         else:
             self.modules.append(mapping.path or "[anon]")
-            self.offsets.append(block.address - mapping.start + mapping.offset)
+            self.offsets.append(address - mapping.start + mapping.offset)
         return len(self.addresses) - 1
 
 
@@ -120,6 +124,14 @@ class ThreadTally:
         """Close the last, partial interval. Called once, when nothing more will be counted."""
         if self.cutting and self._position > self._began:
             self._close()
+
+    def rename(self, rows: dict[int, int]) -> None:
+        """Renumber: what was counted under a key of `rows` is of the row it names.
+        Keys that it lacks must have a count of 0."""
+        entries = {rows[key]: count for key, count in self.entries.items() if count}
+        partial = {(rows[key], length): times for (key, length), times in self.partial.items()}
+        self.entries = defaultdict(int, entries)
+        self.partial = defaultdict(int, partial)
 
     @property
     def instructions(self) -> int:

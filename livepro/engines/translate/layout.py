@@ -1,0 +1,42 @@
+"""Where things are in the memory that livepro adds to a process.
+
+Memfds are mapped by both sides: a data window below 2 GiB (so that a lookup
+can address it absolutely), one window of thread areas, reached through the
+thread's segment base, and code caches near the modules they copy. The files
+are sparse: only what is touched costs memory.
+"""
+
+from __future__ import annotations
+
+PAGE = 4096
+
+# -- the data window
+
+LOOKUP = 0
+"""65,536 entries of 8 bytes: where to go for an original address by its low 16 bits."""
+LOOKUP_ENTRIES = 1 << 16
+WATCHED = LOOKUP + LOOKUP_ENTRIES * 8
+"""65,536 bytes: not 0 for system calls that must stop, by the low 16 bits of the number."""
+DATA_SIZE = WATCHED + (1 << 16)
+
+# -- a thread's area
+
+SPILL = tuple(range(0, 64, 8))
+"""Eight words for registers that an emitted sequence borrows."""
+REP_ITERATIONS = 0x40
+BUDGET = 0x48
+"""Instructions left in the thread's interval; negative makes the next block stop."""
+COUNTERS = 0x1000
+MAX_SLOTS = (1 << 20) - COUNTERS // 8
+AREA_SIZE = COUNTERS + MAX_SLOTS * 8
+MAX_AREAS = 4096
+
+AREAS_SIZE = AREA_SIZE * MAX_AREAS
+
+# -- code caches
+
+CACHE_SIZE = 128 << 20
+
+REACH = (1 << 31) - CACHE_SIZE - (256 << 20)
+"""Farthest that a cache may start from code it copies, so that a 32-bit displacement
+reaches from anywhere in the cache to anywhere near that code."""

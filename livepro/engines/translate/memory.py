@@ -1,0 +1,221 @@
+"""The memory that livepro shares with a process, and calls made inside it to set that up."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate import layout
+from livepro.errors import LiveproError
+from livepro.linux import ptrace
+from livepro.linux.proc import AddressSpace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee import TracedThread
+
+_MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-common.h
+_MAP_SHARED, _MAP_FIXED, _MAP_FIXED_NOREPLACE, _MAP_NORESERVE = 0x01, 0x10, 0x100000, 0x4000
+
+_MIDDLE = 0x2000_0000_0000  # a quarter of the 47-bit user address space
+
+_NAME = b"livepro\0"
+_ERRORS = (1 << 64) - 4095  # system calls return -errno
+
+
+class Injector:
+    """Makes system calls as a stopped thread, through a gadget in its memory.
+
+    The machine's system call registers come from its register layout. The
+    gadget is a system call instruction followed by a breakpoint.
+    """
+
+    def __init__(self, thread: TracedThread, layout_: Any, gadget: int) -> None:
+        self._thread = thread
+        self._layout = layout_
+        self._gadget = gadget
+
+    @property
+    def pid(self) -> int:
+        """The process that the calls are made in."""
+        return self._thread.process.pid
+
+    def with_text(self, scratch: int, text: bytes, number: int, *arguments: int) -> int:
+        """A call whose first argument points to `text`, put at `scratch` for its duration."""
+        kept = self._thread.read(scratch, len(text))
+        self._thread.write(scratch, text)
+        try:
+            return self.call(number, scratch, *arguments)
+        finally:
+            self._thread.write(scratch, kept)
+
+    def call(self, number: int, *arguments: int) -> int:
+        """Make one system call; returns its result. Raises OSError on failure."""
+        thread, registers_of = self._thread, self._layout
+        saved = thread.registers()
+        registers = thread.registers()
+        setattr(registers, registers_of.pc, self._gadget)
+        setattr(registers, registers_of.syscall_number, number)
+        for name, value in zip(registers_of.syscall_arguments, arguments, strict=False):
+            setattr(registers, name, value & 0xFFFF_FFFF_FFFF_FFFF)
+        registers.orig_rax = 0xFFFF_FFFF_FFFF_FFFF  # no restart of the call it was in
+        thread.set_registers(registers)
+        held: list[int] = []
+        while True:
+            ptrace.call(ptrace.PTRACE_CONT, thread.tid)
+            status = os.waitpid(thread.tid, WALL)[1]
+            if not is_stop(status):
+                raise ProcessLookupError(f"thread {thread.tid} ended during a call made inside it")
+            number_of = stop_signal(status)
+            if stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
+                raise ProcessLookupError(f"thread {thread.tid} is exiting")
+            if number_of == signal.SIGTRAP and not stop_event(status):
+                break
+            if not stop_event(status):
+                held.append(number_of)
+        result = int(getattr(thread.registers(), registers_of.syscall_result))
+        thread.set_registers(saved)
+        for number_of in held:
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(None).syscall(200, thread.tid, number_of)  # tkill
+        if result >= _ERRORS:
+            code = (1 << 64) - result
+            raise OSError(code, f"system call {number} inside {thread.tid}: {os.strerror(code)}")
+        return result
+
+
+class SharedFile:
+    """A memfd mapped whole on livepro's side and at `base` in the target.
+
+    `map` is livepro's view. The target makes the memfd, not livepro, so that
+    nothing need be opened by path from inside (containers, chroots), and
+    closes it once it is mapped: the program's descriptors stay what they were.
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.map = mmap.mmap(descriptor, size)
+        self.size = size
+        self.base = 0
+
+
+class Sharing:
+    """Creates shared files in one target, through an injector.
+
+    `scratch` is writable memory of the target's, used for a moment.
+    """
+
+    def __init__(self, injector: Injector, numbers: Mapping[str, int], scratch: int) -> None:
+        self._injector = injector
+        self._numbers = numbers
+        self._scratch = scratch
+
+    def create(self, size: int, address: int, *, executable: bool, replace: bool = False) -> SharedFile:
+        """A new file of `size` bytes, mapped at `address` (0: where the kernel likes).
+
+        Code is executable and read-only in the target, data is writable.
+        `replace` maps over what is there. Raises OSError when the target's
+        kernel refuses.
+        """
+        call, numbers = self._injector.call, self._numbers
+        there = self._injector.with_text(self._scratch, _NAME, numbers["memfd_create"], _MFD_CLOEXEC)
+        try:
+            here = os.open(f"/proc/{self._injector.pid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.ftruncate(here, size)
+                file = SharedFile(here, size)
+            finally:
+                os.close(here)
+            flags = _MAP_SHARED | _MAP_NORESERVE
+            if address:
+                flags |= _MAP_FIXED if replace else _MAP_FIXED_NOREPLACE
+            protection = _PROT_READ | (_PROT_EXEC if executable else _PROT_WRITE)
+            file.base = call(numbers["mmap"], address, size, protection, flags, there, 0)
+        finally:
+            call(numbers["close"], there)
+        return file
+
+
+class ThreadAreas:
+    """The data window and the thread areas of one address space."""
+
+    def __init__(self, data: SharedFile, areas: SharedFile) -> None:
+        self.data = data
+        self.areas = areas
+        self._views: dict[int, npt.NDArray[np.uint64]] = {}
+
+    def area(self, index: int) -> npt.NDArray[np.uint64]:
+        """A thread's area as 64-bit words (uint64, AREA_SIZE / 8), live."""
+        view = self._views.get(index)
+        if view is None:
+            view = np.frombuffer(self.areas.map, np.uint64, layout.AREA_SIZE // 8, index * layout.AREA_SIZE)
+            self._views[index] = view
+        return view
+
+    def area_address(self, index: int) -> int:
+        """Where a thread's area is in the target."""
+        return self.areas.base + index * layout.AREA_SIZE
+
+    def table(self) -> npt.NDArray[np.uint64]:
+        """The lookup table (uint64, 65,536), live."""
+        return np.frombuffer(self.data.map, np.uint64, layout.LOOKUP_ENTRIES, layout.LOOKUP)
+
+
+def free_below(space: AddressSpace, limit: int, size: int, lowest: int = 0x1_0000) -> int | None:
+    """The highest free page-aligned range of `size` bytes that ends at or below `limit`."""
+    end = limit & -layout.PAGE
+    for mapping in reversed(space.mappings):
+        if mapping.start >= end:
+            continue
+        if mapping.end + size <= end:
+            break
+        end = min(end, mapping.start)
+    start = end - size
+    return start if start >= lowest else None
+
+
+def free_near(space: AddressSpace, pc: int, size: int) -> int:
+    """A free range of `size` bytes within reach of `pc`, well away from where the
+    kernel will place the program's next mappings. Raises LiveproError if there is none."""
+    for distance in (1 << 30, 3 << 28, 1 << 29, 1 << 28, 0):
+        start = free_below(space, pc - distance, size)
+        if start is not None and pc - start < layout.REACH:
+            return start
+    # Nothing below (a program at the bottom of the address space): above.
+    for distance in (1 << 30, 3 << 28, 1 << 29):
+        start = free_below(space, pc + distance + size, size)
+        if start is not None and start > pc and start - pc < layout.REACH:
+            return start
+    raise LiveproError(
+        f"There is no room for a code cache near {pc:#x} in the program's address space.",
+        "Use `--engine block` or `--engine step`.",
+    )
+
+
+def data_address(space: AddressSpace) -> int:
+    """A free place below 2 GiB for the data window. Raises LiveproError if there is none."""
+    start = free_below(space, 0x7F00_0000, layout.DATA_SIZE)
+    if start is None:
+        raise LiveproError(
+            "There is no room below 2 GiB in the program's address space.",
+            "Use `--engine block` or `--engine step`.",
+        )
+    return start
+
+
+def areas_address(space: AddressSpace) -> int:
+    """A free place for the thread areas, far from where kernels put a program's own
+    mappings. Raises LiveproError if there is none."""
+    start = free_below(space, _MIDDLE, layout.AREAS_SIZE)
+    if start is None:
+        raise LiveproError(
+            "There is no room for counters in the program's address space.",
+            "Use `--engine block` or `--engine step`.",
+        )
+    return start

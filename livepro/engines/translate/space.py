@@ -1,0 +1,374 @@
+"""The translated code of one address space: caches, blocks, links, lookup table.
+
+Everything here is addresses and bytes in the shared memory; threads and
+signals are the engine's business.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.x86_64 import encode
+from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Emitted, Emitter, SourceBlock
+from livepro.linux.proc import Mapping
+from livepro.tracee import TracedProcess
+
+_CHAIN = 6  # blocks laid out in a row at a miss
+_EAGER = 10  # blocks translated at a miss, besides
+
+_pack_i32 = struct.Struct("<i").pack
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A translated block: its source, counter slot, and where its copy is in the target.
+
+    For the positions see `Emitted`.
+    """
+
+    source: SourceBlock
+    slot: int
+    start: int
+    size: int
+    marks: list[int]
+    counted: int
+    details: Emitted
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cache address is in the program: about to execute instruction `index`
+    of `block`. `exact` says that registers are the program's own there (but for
+    the count register of a system call, see `behind_syscall`); `counted` whether
+    the block has been counted."""
+
+    block: Block
+    index: int
+    exact: bool
+    counted: bool
+    behind_syscall: bool
+    at_rep: bool
+
+    @property
+    def pc(self) -> int:
+        """The program's address."""
+        return self.block.source.pc + self.block.source.offsets[self.index]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why an int3 in a cache stops: `kind` is one of exit, miss, native, budget, dropped."""
+
+    kind: str
+    block: Block | None = None
+    pc: int = 0
+    index: int = 0
+    resume: int = 0
+    counted: bool = False
+
+
+class Cache:
+    """One code cache: copies grow from its start, stubs and literals from its middle."""
+
+    def __init__(self, index: int, file: SharedFile) -> None:
+        base = file.base
+        self.index = index
+        self.base = base
+        self.map: Any = file.map
+        self.hot = base + 16
+        self.cold = base + layout.CACHE_SIZE // 2
+        self.hot_end = self.cold - (1 << 16)
+        self.cold_end = base + layout.CACHE_SIZE - 64
+        self.starts: list[int] = []
+        self.blocks: list[Block] = []
+
+
+class CodeSpace:
+    """Translates the code of one address space on demand."""
+
+    def __init__(self, process: TracedProcess, memory: ThreadAreas, emitter: Emitter) -> None:
+        self.process = process
+        self.memory = memory
+        self.emitter = emitter
+        self.caches: list[Cache] = []
+        self.blocks: dict[int, Block] = {}
+        self.sources: list[SourceBlock] = []
+        self.mappings: list[Mapping | None] = []
+        self.stops: dict[int, Stop] = {}
+        self.landings: dict[int, int] = {}
+        self.users = 0
+        self._links: dict[int, list[tuple[Cache, int]]] = {}
+        self._stubs: dict[tuple[Cache, int], int] = {}
+        self._queue: list[int] = []
+        self._returns: list[int] = []
+        self._table = memory.table()
+        self._live: dict[int, int] = {}
+        self.gadget = 0
+        self.miss = 0
+
+    # -- caches
+
+    def add_cache(self, file: SharedFile) -> Cache:
+        """Begin a cache. The first holds the system call gadget and
+        the stop that an empty table entry leads to."""
+        cache = Cache(len(self.caches), file)
+        base = file.base
+        self.caches.append(cache)
+        if cache.index == 0:
+            self.gadget = base
+            self._write(cache, base, encode.SYSCALL + encode.INT3)
+            self.miss = base + 8
+            self._write(cache, self.miss, encode.INT3)
+            self.stops[self.miss] = Stop("miss")
+            self._table[:] = self.miss
+        return cache
+
+    def cache_for(self, pc: int) -> Cache | None:
+        """The cache that can hold a copy of code at `pc`."""
+        for cache in self.caches:
+            if abs(cache.base - pc) < layout.REACH and cache.hot < cache.hot_end:
+                return cache
+        return None
+
+    def _write(self, cache: Cache, address: int, data: bytes) -> None:
+        at = address - cache.base
+        cache.map[at : at + len(data)] = data
+
+    def cache_at(self, address: int) -> Cache | None:
+        """The cache that holds a target address."""
+        for cache in self.caches:
+            if cache.base <= address < cache.base + layout.CACHE_SIZE:
+                return cache
+        return None
+
+    def locate(self, address: int) -> Place | None:
+        """Where a cache address is in the program, None for an address that is no copy's."""
+        cache = self.cache_at(address)
+        if cache is None:
+            return None
+        at = bisect_right(cache.starts, address) - 1
+        if at < 0:
+            return None
+        block = cache.blocks[at]
+        within = address - block.start
+        if within >= block.size:
+            return None
+        details = block.details
+        behind = details.behind_syscall.get(within)
+        if behind is not None:
+            return Place(block, behind, True, within >= block.counted, True, False)
+        rep = details.reps.get(within)
+        if rep is not None:
+            return Place(block, rep, True, within >= block.counted, False, True)
+        marks = block.marks
+        index = bisect_right(marks, within) - 1
+        counted = within >= block.counted
+        if index < 0:
+            return Place(block, 0, within == 0, counted, False, False)
+        exact = marks[index] == within
+        # Several marks fall together only where nothing was emitted in between.
+        while index and marks[index - 1] == within:
+            index -= 1
+        return Place(block, min(index, len(block.source.facts) - 1), exact, counted, False, False)
+
+    # -- translating
+
+    def find(self, pc: int) -> Block | None:
+        """The valid translation of `pc`, if there is one."""
+        return self.blocks.get(pc)
+
+    def translate(self, pc: int, *, landing: bool = False) -> Block | None:
+        """Translate the block at `pc` and, eagerly, likely successors. None when its first
+        instruction cannot be read or decoded. `landing` enters it in the lookup table."""
+        block = self.blocks.get(pc)
+        if block is None:
+            block = self._chain(pc, landing)
+            if block is None:
+                return None
+        if landing:
+            self.land(pc)
+        budget = _EAGER
+        while budget and (self._returns or self._queue):
+            if self._returns:
+                target, lands = self._returns.pop(), True
+            else:
+                target, lands = self._queue.pop(), False
+            if target in self.blocks:
+                if lands and target not in self.landings:
+                    self.land(target)
+                continue
+            budget -= 1
+            self._chain(target, lands)
+        self._queue.clear()
+        self._returns.clear()
+        return block
+
+    def _chain(self, pc: int, landing: bool) -> Block | None:
+        """Lay out the block at `pc` and, behind it, those that follow when no branch is taken."""
+        cache = self.cache_for(pc)
+        if cache is None:
+            return None
+        read = self.process.memory.read
+        first: Block | None = None
+        at = cache.hot = (cache.hot + 15) & -16
+        for _ in range(_CHAIN):
+            source = self.emitter.decode(read, pc)
+            if not source.facts or cache.hot >= cache.hot_end:
+                break
+            if landing and first is None:
+                at = self._land_here(cache, at, pc)
+            block = self._place(cache, at, source)
+            if first is None:
+                first = block
+            at = block.start + block.size
+            follows = block.details.falls
+            if follows is None:
+                cache.hot = at
+                return first
+            known = self.blocks.get(follows)
+            pc = follows
+            if known is not None:
+                break
+        if first is None:
+            return None
+        # The chain goes on elsewhere.
+        pad = Emitter.padding(at, 1)
+        self._write(cache, at, pad)
+        at += len(pad)
+        self._write(cache, at, encode.jump(0))
+        self._exit(cache, at + 1, pc, first)
+        cache.hot = at + 5
+        return first
+
+    def _place(self, cache: Cache, at: int, source: SourceBlock) -> Block:
+        slot = len(self.sources)
+        self.sources.append(source)
+        self.mappings.append(self.process.space.find(source.pc))
+        details = self.emitter.emit(source, at, slot, self._live_out)
+        block = Block(source, slot, at, len(details.code), details.marks, details.counted, details)
+        code = details.code
+        for offset, value in details.literals:
+            place = self._cold(cache, value.to_bytes(8, "little"), 8)
+            code[offset : offset + 4] = _pack_i32(place - (at + offset + 4))
+        self._write(cache, at, bytes(code))
+        cache.starts.append(at)
+        cache.blocks.append(block)
+        self.blocks[source.pc] = block
+        cache.hot = at + block.size
+        for offset, index, behind in details.natives:
+            counted = offset >= block.counted
+            self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted)
+        if details.budget is not None:
+            stop, resume = details.budget
+            self.stops[at + stop] = Stop("budget", block, resume=at + resume)
+        for offset, target in details.exits:
+            self._exit(cache, at + offset, target, block)
+        if details.returns_to is not None and details.returns_to not in self.landings:
+            self._returns.append(details.returns_to)
+        for waiting in self._links.get(source.pc, ()):
+            self._patch(*waiting, at)
+        return block
+
+    def _cold(self, cache: Cache, data: bytes, align: int = 1) -> int:
+        """Put bytes that are executed rarely, or not at all, out of the way."""
+        at = cache.cold = (cache.cold + align - 1) & -align
+        self._write(cache, at, data)
+        cache.cold = at + len(data)
+        return at
+
+    def _exit(self, cache: Cache, field: int, target: int, block: Block) -> None:
+        """Link the direct branch whose displacement is at `field` to `target`."""
+        self._links.setdefault(target, []).append((cache, field))
+        known = self.blocks.get(target)
+        if known is not None:
+            self._patch(cache, field, known.start)
+            return
+        self._queue.append(target)
+        stub = self._stubs.get((cache, target))
+        if stub is None:
+            stub = self._stubs[cache, target] = self._cold(cache, encode.INT3)
+            self.stops[stub] = Stop("exit", block, target)
+        self._patch(cache, field, stub)
+
+    def _patch(self, cache: Cache, field: int, destination: int) -> None:
+        """Let a 32-bit displacement lead to `destination`, over a long jump if it is far away."""
+        displacement = destination - (field + 4)
+        if not -(1 << 31) <= displacement < 1 << 31:
+            displacement = self._cold(cache, encode.jump_far_away(destination), 8) - (field + 4)
+        at = field - cache.base
+        cache.map[at : at + 4] = _pack_i32(displacement)
+
+    # -- the lookup table
+
+    def land(self, pc: int) -> None:
+        """Enter the block at `pc` in the lookup table."""
+        block = self.blocks[pc]
+        cache = self.cache_at(block.start)
+        assert cache is not None
+        text = self.emitter.landing(pc) + encode.jump(0)
+        at = self._cold(cache, text, 16)
+        self._patch(cache, at + len(text) - 4, block.start)
+        self._enter(cache, at, pc)
+
+    def _land_here(self, cache: Cache, at: int, pc: int) -> int:
+        """Put the landing of the block about to be placed right before it; returns where
+        the block goes."""
+        text = self.emitter.landing(pc)
+        self._write(cache, at, text)
+        self._enter(cache, at, pc)
+        return at + len(text)
+
+    def _enter(self, cache: Cache, landing: int, pc: int) -> None:
+        """Put a landing at the head of its table entry's chain."""
+        entry = pc & layout.LOOKUP_ENTRIES - 1
+        self._patch(cache, landing + LANDING_ELSE, int(self._table[entry]))
+        self._table[entry] = landing
+        self.landings[pc] = landing
+
+    # -- flags
+
+    def _live_out(self, source: SourceBlock) -> int:
+        """Flags that the direct successors of a block may read before overwriting them."""
+        live = 0
+        last = source.facts[-1]
+        if source.target:
+            live |= self._live_in(source.target)
+        if not last.ends or last.condition_falls:
+            live |= self._live_in(source.end)
+        return live
+
+    def _live_in(self, pc: int) -> int:
+        live = self._live.get(pc)
+        if live is None:
+            known = self.blocks.get(pc)
+            source = known.source if known is not None else self.emitter.decode(self.process.memory.read, pc)
+            live = self._live[pc] = self.emitter.live_in(source)
+        return live
+
+    # -- forgetting
+
+    def drop(self, start: int, end: int) -> None:
+        """Forget the blocks whose code overlaps [start, end): it is about to be something else."""
+        gone = [
+            block for pc, block in self.blocks.items() if pc < end and start < pc + block.source.offsets[-1]
+        ]
+        for block in gone:
+            self.forget(block)
+        self._live.clear()
+
+    def forget(self, block: Block) -> None:
+        """Make a block stop whoever enters it."""
+        pc = block.source.pc
+        cache = self.cache_at(block.start)
+        assert cache is not None
+        del self.blocks[pc]
+        self.landings.pop(pc, None)
+        block.dropped = True
+        self._write(cache, block.start, encode.INT3)
+        self.stops[block.start] = Stop("dropped", block, pc)

@@ -1,0 +1,458 @@
+"""Copies basic blocks: the program's instructions as they are, a counter, rewritten exits.
+
+The product is bytes and positions; putting them into a cache and linking them
+is `space`'s business. Flags and registers are the program's own at every
+boundary between its instructions; sequences that borrow a register use the
+spill words of the thread's area and give it back before the next boundary.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from iced_x86 import Decoder, DecoderError
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.x86_64 import encode
+from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, FactTable, Facts, Kind
+
+_S_RAX, _S_RCX, _S_REP = layout.SPILL[:3]
+_SAVE_RAX = encode.store_area(encode.RAX, _S_RAX)
+_SAVE_RCX = encode.store_area(encode.RCX, _S_RCX)
+_LOAD_RAX = encode.load_area(encode.RAX, _S_RAX)
+_LOAD_RCX = encode.load_area(encode.RCX, _S_RCX)
+
+_LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
+_TERMINATORS = frozenset(kind for kind in Kind if kind >= Kind.JUMP)
+
+_unpack_i32 = struct.Struct("<i").unpack_from
+_pack_i32 = struct.Struct("<i").pack
+
+# rep movs/stos/lods/ins/outs run their count down to zero; these may stop early.
+_EARLY_EXIT_OPCODES = frozenset((0xA6, 0xA7, 0xAE, 0xAF))
+
+REP_CHARGE = (
+    encode.store_area(encode.RAX, _S_REP)
+    + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
+    + b"\x48\x8d\x04\x08"  # lea rax, [rax + rcx]
+    + encode.store_area(encode.RAX, layout.REP_ITERATIONS)
+    + encode.load_area(encode.RAX, _S_REP)
+)
+REP_REFUND = (
+    encode.store_area(encode.RAX, _S_REP)
+    + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
+    + b"\x48\xf7\xd1"  # not rcx
+    + b"\x48\x8d\x44\x08\x01"  # lea rax, [rax + rcx + 1]
+    + b"\x48\xf7\xd1"  # not rcx
+    + encode.store_area(encode.RAX, layout.REP_ITERATIONS)
+    + encode.load_area(encode.RAX, _S_REP)
+)
+
+
+@dataclass(slots=True)
+class SourceBlock:
+    """A basic block as decoded: `offsets` of its instructions and, last, of its end.
+
+    `target` is where a direct terminator leads. `cut` says that the block ends
+    without a terminator, before bytes that cannot be read or (`invalid`) decoded.
+    """
+
+    pc: int
+    code: bytes
+    offsets: list[int]
+    facts: list[Facts]
+    target: int
+    cut: bool
+    invalid: bool = False
+
+    @property
+    def end(self) -> int:
+        """The address behind the block."""
+        return self.pc + self.offsets[-1]
+
+
+@dataclass(slots=True)
+class Emitted:
+    """A block copy.
+
+    `marks[i]` is the offset at which instruction i is about to be executed
+    with everything the program's own; `counted` the offset behind which the
+    block has been counted. `exits` are (offset of a 32-bit displacement that
+    ends there + 4, target address); `natives` (offset of an int3, instruction
+    index, offset to go on at); `literals` (offset of a displacement, 8-byte value to be placed);
+    `behind_syscall` offset -> index of the instruction behind; `reps` offset
+    of a rep instruction -> index; `budget` the offset of an int3 for an
+    interval that has run out, with the offset to go on at; `falls` the address
+    to go on at when the copy's end is reached (None: never reached).
+    """
+
+    code: bytearray
+    marks: list[int]
+    counted: int
+    exits: list[tuple[int, int]] = field(default_factory=list)
+    natives: list[tuple[int, int, int]] = field(default_factory=list)
+    literals: list[tuple[int, int]] = field(default_factory=list)
+    behind_syscall: dict[int, int] = field(default_factory=dict)
+    reps: dict[int, int] = field(default_factory=dict)
+    pushes: dict[int, int] = field(default_factory=dict)
+    budget: tuple[int, int] | None = None
+    falls: int | None = None
+    returns_to: int | None = None
+
+
+class Emitter:
+    """Turns bytes into block copies. `watched` are system call numbers that must stop;
+    `budgeted` adds the interval check to each counter."""
+
+    def __init__(self, data: int, watched: frozenset[int], *, budgeted: bool) -> None:
+        self._facts = FactTable()
+        self._watched = watched
+        self._budgeted = budgeted
+        self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
+        self._check_number = (
+            b"\x0f\xb7\xc8"  # movzx ecx, ax
+            + encode.load_byte_watched(data + layout.WATCHED)
+            + encode.jump_if_rcx_zero(1)
+        )
+        self._must_be_dead = ALL if budgeted else ARITHMETIC
+
+    # -- reading
+
+    def decode(self, read: Callable[[int, int], bytes], pc: int) -> SourceBlock:
+        """The basic block at `pc`; `read(address, size)` gives memory. Empty when its
+        first instruction cannot be read or decoded."""
+        size = 128
+        while True:
+            code = read(pc, size)
+            block = self._decode(code, pc)
+            if not block.cut or block.invalid or len(code) < size:
+                return block
+            size *= 4
+
+    def _decode(self, code: bytes, pc: int) -> SourceBlock:
+        decoder = Decoder(64, code, ip=pc)
+        decode = decoder.decode
+        get = self._facts.get
+        offsets = [0]
+        facts_of: list[Facts] = []
+        at = 0
+        while decoder.can_decode:
+            instruction = decode()
+            end = decoder.position
+            encoding = code[at:end]
+            facts = get(encoding)
+            if facts is None:
+                if decoder.last_error == DecoderError.NO_MORE_BYTES:
+                    break
+                displacement = decoder.get_constant_offsets(instruction).displacement_offset
+                facts = self._facts.learn(encoding, instruction, displacement)
+            kind = facts.kind
+            if kind is Kind.INVALID:
+                return SourceBlock(pc, code[:at], offsets, facts_of, 0, True, True)
+            offsets.append(end)
+            facts_of.append(facts)
+            at = end
+            if facts.ends:
+                target = 0
+                if kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED):
+                    target = instruction.near_branch_target
+                return SourceBlock(pc, code[:at], offsets, facts_of, target, False)
+        return SourceBlock(pc, code[:at], offsets, facts_of, 0, True)
+
+    def live_in(self, block: SourceBlock) -> int:
+        """Flags that a block may read before it has overwritten them (all, if it leaves some alone)."""
+        live = ALL
+        for facts in reversed(block.facts):
+            live = live & ~facts.kills | facts.reads
+        return live
+
+    # -- writing
+
+    def emit(self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int]) -> Emitted:
+        """Copy `block` to cache address `at`, counting in `slot`.
+
+        `live_out(block)` gives the flags that its direct successors may read;
+        it is asked only when the block itself leaves no room for a counter.
+        """
+        out = bytearray()
+        emitted = Emitted(out, [], 0)
+        facts_of, offsets = block.facts, block.offsets
+        counter, borrows = self._place_counter(block, live_out)
+        number = -1
+        start = 0  # where the run of instructions not yet copied begins
+        for index, facts in enumerate(facts_of):
+            kind = facts.kind
+            here = offsets[index]
+            if index == counter:
+                out += block.code[start:here]
+                start = here
+                self._count(emitted, slot, len(facts_of), borrows)
+            emitted.marks.append(len(out) + here - start)
+            if facts.number != -2:
+                known, number = number, facts.number
+            else:
+                known = number
+            if kind is Kind.PLAIN:
+                continue
+            out += block.code[start:here]
+            start = offsets[index + 1]
+            encoding = block.code[here:start]
+            if kind is Kind.RELATIVE:
+                self._relocated(emitted, encoding, facts.displacement, block.pc + start, at)
+            elif kind is Kind.REP:
+                self._rep(emitted, encoding, index)
+            elif kind is Kind.SYSCALL:
+                self._system_call(emitted, index, known, block.pc + start)
+                number = -1
+            elif kind is Kind.NATIVE or kind is Kind.INVALID:
+                self._native(emitted, index)
+            else:
+                self._terminator(emitted, block, facts, encoding, at, slot if counter < 0 else -1)
+        out += block.code[start : offsets[-1]]
+        emitted.marks.append(len(out))
+        if block.cut:
+            emitted.falls = block.end
+        return emitted
+
+    def _place_counter(self, block: SourceBlock, live_out: Callable[[SourceBlock], int]) -> tuple[int, int]:
+        """Before which instruction to count, and the register to borrow for it.
+
+        (i, -1): flags are dead before i. (i, r): they are not, but register r
+        is overwritten before anything reads it or may fault. (-1, -1): within
+        the terminator's own sequence. (i, 16): spill.
+        """
+        facts_of = block.facts
+        needed = self._must_be_dead
+        last = len(facts_of) - 1
+        # Right before an instruction that overwrites all flags nothing can
+        # come between; one that cannot fault is best.
+        fallback = -1
+        for index, facts in enumerate(facts_of):
+            if not facts.reads & needed and facts.kills & needed == needed and facts.kind < Kind.NATIVE:
+                if not facts.memory:
+                    return index, -1
+                if fallback < 0:
+                    fallback = index
+        if fallback >= 0:
+            return fallback, -1
+        live = ALL
+        if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
+            live = live_out(block)
+        best = -1
+        for index in range(last, -1, -1):
+            facts = facts_of[index]
+            live = live & ~facts.kills | facts.reads
+            if not live & needed:
+                best = index
+        if best >= 0:
+            return best, -1
+        if facts_of[last].kind in (Kind.RETURN, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL):
+            return -1, -1
+        read = 0
+        for facts in facts_of:
+            if facts.memory or facts.kind != Kind.PLAIN:
+                break
+            read |= facts.registers_read
+            free = facts.registers_killed & ~read & 0xEFEF  # lea cannot use rsp and r12 as they are
+            if free:
+                return 0, (free & -free).bit_length() - 1
+            read |= facts.registers_killed
+        return 0, 16
+
+    def _count(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
+        """The counter itself, and the interval check if asked for."""
+        out = emitted.code
+        cell = layout.COUNTERS + slot * 8
+        if self._budgeted:
+            self._count_budgeted(emitted, cell, length, dead=borrows < 0)
+        elif borrows < 0:
+            out += encode.increment_area(cell)
+        elif borrows < 16:
+            out += encode.load_area(borrows, cell)
+            out += encode.lea_increment(borrows, 1)
+            out += encode.store_area(borrows, cell)
+        else:
+            out += _SAVE_RAX
+            out += encode.load_area(encode.RAX, cell)
+            out += encode.LEA_RAX_RAX_1
+            out += encode.store_area(encode.RAX, cell)
+            out += _LOAD_RAX
+        emitted.counted = len(out)
+
+    def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
+        out = emitted.code
+        if not dead:
+            out += _SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+        out += encode.increment_area(cell)
+        out += encode.subtract_area(layout.BUDGET, length)
+        out += b"\x79\x01"  # jns +1
+        stop = len(out)
+        out += encode.INT3
+        emitted.budget = (stop, stop + 1)
+        if not dead:
+            out += b"\x04\x7f\x9e" + _LOAD_RAX  # add al, 0x7f; sahf
+
+    def _relocated(self, emitted: Emitted, encoding: bytes, field_at: int, end: int, at: int) -> None:
+        """A copy whose RIP-relative operand names the same address from here.
+
+        `end` is the program's address behind the instruction.
+        """
+        out = emitted.code
+        target = end + _unpack_i32(encoding, field_at)[0]
+        displacement = target - (at + len(out) + len(encoding))
+        out += encoding[:field_at] + _pack_i32(displacement) + encoding[field_at + 4 :]
+
+    def _rep(self, emitted: Emitted, encoding: bytes, index: int) -> None:
+        out = emitted.code
+        out += REP_CHARGE
+        emitted.reps[len(out)] = index
+        out += encoding
+        if encoding[-1] in _EARLY_EXIT_OPCODES:
+            out += REP_REFUND
+
+    @staticmethod
+    def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
+        """Stop, for the tracer to step instruction `index` at its own place and go on
+        `behind` (right behind the stop if not said)."""
+        out = emitted.code
+        emitted.natives.append((len(out), index, behind or len(out) + 1))
+        out += encode.INT3
+
+    def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
+        out = emitted.code
+        if number in self._watched:
+            self._native(emitted, index)
+            return
+        if number < 0:
+            out += self._check_number
+            behind = len(out) + len(encode.INT3 + encode.SYSCALL + encode.move_absolute(encode.RCX, end))
+            self._native(emitted, index, behind)
+        out += encode.SYSCALL
+        # The instruction leaves its return address in rcx: it must be the program's.
+        emitted.behind_syscall[len(out)] = index + 1
+        out += encode.move_absolute(encode.RCX, end)
+
+    def _terminator(
+        self, emitted: Emitted, block: SourceBlock, facts: Facts, encoding: bytes, at: int, slot: int
+    ) -> None:
+        out = emitted.code
+        kind = facts.kind
+        if kind is Kind.JUMP:
+            emitted.falls = block.target
+        elif kind is Kind.BRANCH:
+            out += self.padding(at + len(out), 2)
+            out += encode.branch(facts.condition, 0)
+            emitted.exits.append((len(out) - 4, block.target))
+            emitted.falls = block.end
+        elif kind is Kind.COUNTED:
+            out += self.padding(at + len(out), len(encoding) + 1)
+            out += encoding[:-1] + b"\x05"
+            out += encode.jump(0)
+            emitted.exits.append((len(out) - 4, block.end))
+            emitted.falls = block.target
+        elif kind is Kind.CALL:
+            self._push_return(emitted, block.end)
+            emitted.falls = block.target
+            emitted.returns_to = block.end
+        else:
+            self._indirect(emitted, block, facts, encoding, at, slot)
+
+    @staticmethod
+    def padding(at: int, before: int) -> bytes:
+        """What to put at address `at` so that a displacement `before` bytes behind lies
+        within one cache line: then a running thread sees it whole, before or after it
+        is patched (SDM vol. 3, 9.1.1: unaligned accesses within a line are atomic)."""
+        return b"\x90" * (64 - (at + before & 63) if at + before & 63 > 60 else 0)
+
+    def _push_return(self, emitted: Emitted, address: int) -> None:
+        """Push the program's own return address."""
+        out = emitted.code
+        if address < 1 << 31:
+            out += encode.push_immediate(address)
+        else:
+            out += encode.push_at(0)
+            emitted.literals.append((len(out) - 4, address))
+
+    def _indirect(
+        self, emitted: Emitted, block: SourceBlock, facts: Facts, encoding: bytes, at: int, slot: int
+    ) -> None:
+        """Load the target into rax and look it up. The table leads to a landing
+        that checks rax and gives rax and rcx back, or to a stop."""
+        out = emitted.code
+        out += _SAVE_RAX
+        out += _SAVE_RCX
+        if slot >= 0:
+            self._count_in_lookup(emitted, slot, len(block.facts))
+        if facts.kind is Kind.RETURN:
+            out += encode.POP_RAX
+            if facts.immediate:
+                out += encode.adjust_rsp(facts.immediate)
+        else:
+            self._load_target(emitted, encoding, facts, block.end, at)
+            if facts.kind is Kind.INDIRECT_CALL:
+                emitted.pushes[len(out)] = len(block.facts) - 1
+                self._push_return(emitted, block.end)
+                emitted.returns_to = block.end
+        out += self._lookup
+
+    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int) -> None:
+        """Count where rcx is saved already."""
+        out = emitted.code
+        cell = layout.COUNTERS + slot * 8
+        if self._budgeted:
+            out += b"\x9f\x0f\x90\xc0"  # lahf; seto al
+            out += encode.increment_area(cell)
+            out += encode.subtract_area(layout.BUDGET, length)
+            out += b"\x79\x01" + encode.INT3
+            emitted.budget = (len(out) - 1, len(out))
+            out += b"\x04\x7f\x9e" + _LOAD_RAX  # add al, 0x7f; sahf
+        else:
+            out += encode.load_area(encode.RCX, cell)
+            out += b"\x48\x8d\x49\x01"  # lea rcx, [rcx + 1]
+            out += encode.store_area(encode.RCX, cell)
+            out += _LOAD_RCX
+        emitted.counted = len(out)
+
+    def _load_target(self, emitted: Emitted, encoding: bytes, facts: Facts, end: int, at: int) -> None:
+        """mov rax, r/m64 with the operand of a jmp or call r/m64 (FF /4, FF /2 to 8B /r)."""
+        cursor = 0
+        prefixes = bytearray()
+        while encoding[cursor] in _LEGACY_PREFIXES:
+            if encoding[cursor] in (0x64, 0x67):  # fs and address size matter to the operand
+                prefixes.append(encoding[cursor])
+            cursor += 1
+        rex = 0x48
+        if encoding[cursor] & 0xF0 == 0x40:
+            rex |= encoding[cursor] & 0x03
+            cursor += 1
+        modrm = encoding[cursor + 1] & 0xC7
+        tail = encoding[cursor + 2 :]
+        text = bytes(prefixes) + bytes((rex, 0x8B, modrm)) + tail
+        if facts.displacement:
+            self._relocated(emitted, text, len(text) - 4, end, at)
+        else:
+            emitted.code.extend(text)
+
+    # -- what is not a copy
+
+    def landing(self, target: int) -> bytes:
+        """What the lookup table leads to for `target`: goes on behind itself if rax is
+        the target, giving back rax and rcx; else `jmp rel32` (at LANDING_ELSE) elsewhere."""
+        return _landing(target)
+
+
+def _landing(target: int) -> bytes:
+    return (
+        encode.move_absolute(encode.RCX, -target)
+        + encode.LEA_RCX_RCX_RAX
+        + encode.jump_if_rcx_zero(5)
+        + encode.jump(0)
+        + _LOAD_RCX
+        + _LOAD_RAX
+    )
+
+
+LANDING_ELSE = 10 + 4 + 2 + 1
+"""Offset of the displacement in a landing's jump to the next landing or to the stop."""

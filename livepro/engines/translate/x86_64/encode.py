@@ -1,0 +1,101 @@
+"""x86-64 encodings that the translator emits (SDM vol. 2). Pure: bytes out.
+
+`gs:[disp]` is the thread's area: a 32-bit displacement without base, in the
+SIB form that 64-bit mode needs for an absolute address.
+"""
+
+from __future__ import annotations
+
+import struct
+
+RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
+
+_GS = b"\x65"
+INT3 = b"\xcc"
+SYSCALL = b"\x0f\x05"
+POP_RAX = b"\x58"
+MOVZX_ECX_AX = b"\x0f\xb7\xc8"
+MOVZX_ECX_CX = b"\x0f\xb7\xc9"
+LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
+LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
+
+_i32 = struct.Struct("<i").pack
+_u32 = struct.Struct("<I").pack
+_u64 = struct.Struct("<Q").pack
+
+
+def store_area(register: int, offset: int) -> bytes:
+    """mov gs:[offset], r64"""
+    return bytes((0x65, 0x48 | register >> 3 << 2, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def load_area(register: int, offset: int) -> bytes:
+    """mov r64, gs:[offset]"""
+    return bytes((0x65, 0x48 | register >> 3 << 2, 0x8B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def increment_area(offset: int) -> bytes:
+    """inc qword gs:[offset]: writes OF, SF, ZF, AF, PF; leaves CF."""
+    return b"\x65\x48\xff\x04\x25" + _i32(offset)
+
+
+def subtract_area(offset: int, amount: int) -> bytes:
+    """sub qword gs:[offset], amount"""
+    return b"\x65\x48\x81\x2c\x25" + _i32(offset) + _i32(amount)
+
+
+def lea_increment(register: int, amount: int) -> bytes:
+    """lea r64, [r64 + amount]: adds without touching flags (not for rsp, r12)."""
+    high = register >> 3
+    modrm = (register & 7) << 3 | register & 7
+    return bytes((0x48 | high << 2 | high, 0x8D, 0x80 | modrm)) + _i32(amount)
+
+
+def move_absolute(register: int, value: int) -> bytes:
+    """mov r64, imm64"""
+    return bytes((0x48 | register >> 3, 0xB8 | register & 7)) + _u64(value & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def push_at(displacement: int) -> bytes:
+    """push qword [rip + displacement] (from the end of the instruction)"""
+    return b"\xff\x35" + _i32(displacement)
+
+
+def push_immediate(value: int) -> bytes:
+    """push imm32, sign-extended to 64 bits"""
+    return b"\x68" + _i32(value)
+
+
+def jump(displacement: int) -> bytes:
+    """jmp rel32"""
+    return b"\xe9" + _i32(displacement)
+
+
+def jump_indexed(table: int) -> bytes:
+    """jmp [rcx * 8 + table]; `table` below 2 GiB"""
+    return b"\xff\x24\xcd" + _u32(table)
+
+
+def jump_far_away(target: int) -> bytes:
+    """jmp [rip + 0] and the target behind it: reaches anywhere"""
+    return b"\xff\x25\x00\x00\x00\x00" + _u64(target)
+
+
+def branch(condition: int, displacement: int) -> bytes:
+    """jcc rel32; `condition` is the low nibble of the opcode"""
+    return bytes((0x0F, 0x80 | condition)) + _i32(displacement)
+
+
+def jump_if_rcx_zero(displacement: int) -> bytes:
+    """jrcxz rel8"""
+    return b"\xe3" + struct.pack("b", displacement)
+
+
+def load_byte_watched(table: int) -> bytes:
+    """movzx ecx, byte [rcx + table]; `table` below 2 GiB"""
+    return b"\x0f\xb6\x89" + _u32(table)
+
+
+def adjust_rsp(amount: int) -> bytes:
+    """lea rsp, [rsp + amount]"""
+    return b"\x48\x8d\xa4\x24" + _i32(amount)

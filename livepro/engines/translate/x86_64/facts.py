@@ -1,0 +1,242 @@
+"""Facts about single x86-64 instructions that the translator needs, memoised by encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from iced_x86 import (
+    Code,
+    Instruction,
+    InstructionInfoFactory,
+    MemorySize,
+    Mnemonic,
+    OpAccess,
+    OpKind,
+    Register,
+    RflagsBits,
+)
+
+from livepro.isa.x86_64.decoder import flow_of, is_rep
+from livepro.model import Flow
+
+ARITHMETIC = RflagsBits.OF | RflagsBits.SF | RflagsBits.ZF | RflagsBits.AF | RflagsBits.PF
+"""What `inc` writes."""
+CARRY = RflagsBits.CF
+ALL = ARITHMETIC | CARRY
+
+# A shift by a count of 0 leaves the flags alone, so it cannot be relied on to
+# overwrite them; nor can a repeated compare that runs zero times.
+_MAY_SKIP_FLAGS = frozenset(
+    (
+        Mnemonic.SHL, Mnemonic.SHR, Mnemonic.SAR, Mnemonic.SAL, Mnemonic.ROL, Mnemonic.ROR,
+        Mnemonic.RCL, Mnemonic.RCR, Mnemonic.SHLD, Mnemonic.SHRD,
+        Mnemonic.CMPSB, Mnemonic.CMPSW, Mnemonic.CMPSD, Mnemonic.CMPSQ,
+        Mnemonic.SCASB, Mnemonic.SCASW, Mnemonic.SCASD, Mnemonic.SCASQ,
+    )
+)  # fmt: skip
+
+# AF is documented as undefined after these, but every processor writes it
+# (as 0) whatever it was before.
+_LOGIC = frozenset((Mnemonic.AND, Mnemonic.OR, Mnemonic.XOR, Mnemonic.TEST))
+
+# The segment base of gs is the translator's; these see or change it.
+_SEGMENT_BASE = frozenset(
+    (Mnemonic.RDGSBASE, Mnemonic.WRGSBASE, Mnemonic.SWAPGS, Mnemonic.LGS)
+)
+
+
+class Kind(IntEnum):
+    """How the translator treats an instruction."""
+
+    PLAIN = 0  # copied
+    RELATIVE = 1  # copied with a new displacement
+    REP = 2  # copied, iterations counted
+    SYSCALL = 3
+    NATIVE = 4  # stepped at its own address
+    JUMP = 5
+    BRANCH = 6  # jcc
+    COUNTED = 7  # loop, loope, loopne, jrcxz, jecxz: short displacement only
+    CALL = 8
+    INDIRECT_JUMP = 9
+    INDIRECT_CALL = 10
+    RETURN = 11
+    INVALID = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`reads` and `kills` are the flags read, and surely overwritten whatever they were.
+
+    `displacement` is the offset in the encoding of a RIP-relative operand's
+    displacement (0 if it has none). `number` is the value loaded into eax by a
+    `mov eax, imm32`, -1 for other writes to rax, -2 where rax is not written.
+    `immediate` is what a return pops besides its address. `registers_read`
+    and `registers_killed` are masks of general registers read, and fully
+    overwritten without being read. `memory` tells whether it touches memory
+    (and so may fault), `ends` whether it ends a basic block,
+    `condition_falls` whether control may fall through such an end.
+    """
+
+    kind: Kind
+    flow: Flow
+    reads: int
+    kills: int
+    displacement: int
+    number: int
+    immediate: int
+    condition: int
+    registers_read: int
+    registers_killed: int
+    memory: bool
+    ends: bool
+    condition_falls: bool
+
+
+_JUMPS = {
+    Flow.JUMP: Kind.JUMP,
+    Flow.CALL: Kind.CALL,
+    Flow.INDIRECT_JUMP: Kind.INDIRECT_JUMP,
+    Flow.INDIRECT_CALL: Kind.INDIRECT_CALL,
+    Flow.TRAP: Kind.NATIVE,
+    Flow.INVALID: Kind.INVALID,
+}
+
+_FAR = frozenset((MemorySize.SEG_PTR16, MemorySize.SEG_PTR32, MemorySize.SEG_PTR64))
+_NEAR_RETURNS = frozenset((Code.RETNQ, Code.RETNQ_IMM16))
+
+_GENERAL = {
+    getattr(Register, name): index
+    for index, names in enumerate(
+        (
+            ("RAX", "EAX", "AX", "AL", "AH"), ("RCX", "ECX", "CX", "CL", "CH"),
+            ("RDX", "EDX", "DX", "DL", "DH"), ("RBX", "EBX", "BX", "BL", "BH"),
+            ("RSP", "ESP", "SP", "SPL"), ("RBP", "EBP", "BP", "BPL"),
+            ("RSI", "ESI", "SI", "SIL"), ("RDI", "EDI", "DI", "DIL"),
+            *((f"R{n}", f"R{n}D", f"R{n}W", f"R{n}L") for n in range(8, 16)),
+        )
+    )
+    for name in names
+}  # fmt: skip
+_WHOLE = frozenset(
+    getattr(Register, name)
+    for name in (
+        *("RAX", "RCX", "RDX", "RBX", "RSP", "RBP", "RSI", "RDI"),
+        *("EAX", "ECX", "EDX", "EBX", "ESP", "EBP", "ESI", "EDI"),
+        *(f"R{n}" for n in range(8, 16)),
+        *(f"R{n}D" for n in range(8, 16)),
+    )
+)
+
+
+def _touches_memory(instruction: Instruction) -> bool:
+    return (
+        instruction.is_stack_instruction
+        or instruction.is_string_instruction
+        or any(
+            instruction.op_kind(i) == OpKind.MEMORY and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
+            for i in range(instruction.op_count)
+        )
+    )
+
+
+def _condition(encoding: bytes, instruction: Instruction) -> int:
+    """The condition of a jcc: the low nibble of its opcode, before an 8- or 32-bit displacement."""
+    return encoding[-5 if instruction.is_jcc_near else -2] & 0xF
+
+
+class FactTable:
+    """Facts by encoding. Control transfers are the same whatever their displacement."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Facts] = {}
+        self._info = InstructionInfoFactory()
+
+    def get(self, encoding: bytes) -> Facts | None:
+        """What is known of an encoding already."""
+        return self._known.get(encoding)
+
+    def learn(self, encoding: bytes, instruction: Instruction, displacement: int) -> Facts:
+        """Work out and remember the facts of a decoded instruction.
+
+        `displacement` is the offset of its displacement in the encoding.
+        """
+        flow = flow_of(instruction)
+        kind = self._kind(instruction, flow)
+        reads, kills = self._flags(instruction)
+        read, killed = self._registers(instruction)
+        facts = Facts(
+            kind=kind,
+            flow=flow,
+            reads=reads,
+            kills=kills,
+            displacement=displacement if instruction.is_ip_rel_memory_operand else 0,
+            number=self._number(instruction, read, killed),
+            immediate=instruction.immediate16 if instruction.code == Code.RETNQ_IMM16 else 0,
+            condition=_condition(encoding, instruction) if kind is Kind.BRANCH else 0,
+            registers_read=read,
+            registers_killed=killed,
+            memory=_touches_memory(instruction),
+            ends=flow.ends_block,
+            condition_falls=flow is Flow.BRANCH,
+        )
+        self._known[encoding] = facts
+        return facts
+
+    @staticmethod
+    def _kind(instruction: Instruction, flow: Flow) -> Kind:
+        if flow is Flow.SYSCALL:
+            return Kind.SYSCALL if instruction.code == Code.SYSCALL else Kind.NATIVE
+        if flow is Flow.RETURN:
+            return Kind.RETURN if instruction.code in _NEAR_RETURNS else Kind.NATIVE
+        if flow is Flow.BRANCH:
+            return Kind.BRANCH if instruction.is_jcc_short_or_near else Kind.COUNTED
+        if flow in _JUMPS:
+            if instruction.op0_kind == OpKind.MEMORY and (
+                instruction.memory_size in _FAR or instruction.segment_prefix == Register.GS
+            ):
+                return Kind.NATIVE
+            return _JUMPS[flow]
+        if instruction.segment_prefix == Register.GS or instruction.mnemonic in _SEGMENT_BASE:
+            return Kind.NATIVE
+        if instruction.code in (Code.MOV_SREG_RM16, Code.MOV_SREG_R32M16, Code.MOV_SREG_R64M16):
+            return Kind.NATIVE
+        if is_rep(instruction):
+            return Kind.REP
+        return Kind.RELATIVE if instruction.is_ip_rel_memory_operand else Kind.PLAIN
+
+    @staticmethod
+    def _flags(instruction: Instruction) -> tuple[int, int]:
+        kills = instruction.rflags_written | instruction.rflags_cleared | instruction.rflags_set
+        mnemonic = instruction.mnemonic
+        if mnemonic in _LOGIC:
+            kills |= RflagsBits.AF
+        elif mnemonic in _MAY_SKIP_FLAGS and (
+            instruction.op_count != 2
+            or instruction.op1_kind == OpKind.REGISTER
+            or instruction.op1_kind == OpKind.IMMEDIATE8
+            and not instruction.immediate8 & 0x1F
+            or is_rep(instruction)
+        ):
+            kills = 0
+        return instruction.rflags_read & ALL, kills & ALL
+
+    def _registers(self, instruction: Instruction) -> tuple[int, int]:
+        """Masks of general registers read, and written as a whole without condition."""
+        read = killed = 0
+        for used in self._info.info(instruction).used_registers():
+            index = _GENERAL.get(used.register)
+            if index is None:
+                continue
+            access = used.access
+            if access == OpAccess.WRITE and used.register in _WHOLE:
+                killed |= 1 << index
+            elif access not in (OpAccess.NONE, OpAccess.NO_MEM_ACCESS):
+                read |= 1 << index
+        return read, killed & ~read
+
+    @staticmethod
+    def _number(instruction: Instruction, read: int, killed: int) -> int:
+        if instruction.code == Code.MOV_R32_IMM32 and instruction.op0_register == Register.EAX:
+            return instruction.immediate32
+        return -1 if (read | killed) & 1 else -2

@@ -1,0 +1,1 @@
+"""The differential harness: random programs, run natively and under each engine."""
