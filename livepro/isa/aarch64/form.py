@@ -17,10 +17,10 @@ from typing import Any, Final
 LANE_BITS: Final = {"b": 8, "h": 16, "s": 32, "d": 64, "q": 128}
 
 _OPERAND = re.compile(
-    r"(?P<scalable>z)(?P<zn>\d+)(?:\.(?P<zlane>[bhsdq]))?"
+    r"(?P<scalable>z)\d+(?:\.(?P<zlane>[bhsdq]))?"
     r"|(?P<matrix>za)(?:\d+)?(?P<slice>[hv])?(?:\.(?P<malane>[bhsdq]))?"
     r"|v\d+(?:\.(?P<count>\d*)(?P<lane>[bhsdq])(?P<index>\[\d+\])?)?"
-    r"|(?P<scalar>[bhsdq])(?P<sn>\d+)"
+    r"|(?P<scalar>[bhsdq])\d+\b"
     r"|p[n]?\d+(?:[./](?P<predicate>\w))?"
     r"|(?P<general>[wx])(?:\d+|zr|sp)"
     r"|w?sp"
@@ -67,7 +67,7 @@ class Form:
 
     @property
     def signature(self) -> str:
-        """Mnemonic and operand kinds, e.g. ``FMLA Vd.4s, Vn.4s, Vm.s[i]`` as ``FMLA v.4s, v.4s, v.s[i]``."""
+        """Mnemonic and operand kinds, e.g. ``FMLA v.4s, v.4s, v.s[i]``."""
         return f"{self.mnemonic.upper()} {_generalise(self.operands)}".strip()
 
 
