@@ -31,6 +31,7 @@ _HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done
 # (include/linux/errno.h): the program never sees these.
 _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
+_ADDRESS_MASK = (1 << 64) - 1
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _NEVER = -2  # no program counter, and not the -1 of a failed read
 
@@ -50,7 +51,8 @@ class StepBlock:
         self.row = row
         self.stable = stable
         self.look = tuple(
-            rep or quirk is Quirk.SYSCALL for rep, quirk in zip(code.reps, code.quirks, strict=True)
+            rep or quirk in (Quirk.SYSCALL, Quirk.SHADOW)
+            for rep, quirk in zip(code.reps, code.quirks, strict=True)
         )
         last = len(code) - 1
         self.expect = tuple(
@@ -70,7 +72,9 @@ class StepThread:
 
     `suspect` says that the next trap may not stand for an executed
     instruction; `held`, that a system call has been entered and will be
-    restarted, so it has yet to be counted.
+    restarted, so it has yet to be counted; `muddled`, that the kernel takes
+    the tracer's trap flag for the program's own until the thread has been
+    resumed without stepping.
     """
 
     __slots__ = (
@@ -80,6 +84,7 @@ class StepThread:
         "expected",
         "held",
         "index",
+        "muddled",
         "record",
         "suspect",
         "tally",
@@ -99,6 +104,7 @@ class StepThread:
         self.before: object = None
         self.suspect = True
         self.held = False
+        self.muddled = False
 
 
 class StepEngine(Engine):
@@ -153,13 +159,22 @@ class StepEngine(Engine):
 
     def _trap(self, state: StepThread, pc: int) -> None:
         """A SIGTRAP stop that the loop could not place."""
+        if pc < 0:
+            if pc == -1:
+                return  # killed meanwhile: its end is the next status
+            pc += 1 << 64  # the vsyscall page
         try:
-            if self._is_step(state, pc):
-                self._advance(state, pc)
-            else:
+            if not self._is_step(state, pc):
+                return
+            self._advance(state, pc)
+            if state.muddled:
+                # It stops again before it executes anything, and is then resumed from there.
+                state.muddled = False
+                ptrace.call(ptrace.PTRACE_INTERRUPT, state.thread.tid)
+                run_free(state.thread)
                 return
         except OSError:
-            return  # killed meanwhile: its end is the next status
+            return  # killed meanwhile, too
         ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None)
 
     def _is_step(self, state: StepThread, pc: int) -> bool:
@@ -172,6 +187,9 @@ class StepEngine(Engine):
         info = ptrace.signal_info(state.thread.tid)
         kind = info.code if info is not None else _TRAP_TRACE
         if kind == _HANDLER_ENTERED:
+            # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
+            # kernel/signal.c): a handler of the program's own would be lost by stepping.
+            ptrace.unblock(state.thread.tid, signal.SIGTRAP)
             self._leave(state, index + state.held)
             self._enter(state, pc)
             self.resume(state.thread)
@@ -204,7 +222,7 @@ class StepEngine(Engine):
             return
         state.suspect = True
         code, index = state.block.code, state.index
-        pc = self._pc(thread.tid)
+        pc = self._pc(thread.tid) & _ADDRESS_MASK
         if pc == code.addresses[index]:
             if code.reps[index]:
                 self._count_iterations(state)
@@ -238,6 +256,11 @@ class StepEngine(Engine):
             self._after_quirk(state, quirk)
         state.held = False
         after = index + 1
+        if quirk is Quirk.SHADOW and after < len(code) and (pc != addresses[after] or code.reps[after]):
+            # The instruction behind it was executed in the same step, or one iteration of it.
+            state.index = after
+            self._advance(state, pc)
+            return
         if after == len(addresses) - 1:
             if not self._may_follow(code, pc):
                 self._unexplained += 1
@@ -253,11 +276,10 @@ class StepEngine(Engine):
             self._skipped(state, pc)
 
     def _skipped(self, state: StepThread, pc: int) -> None:
-        """More than one instruction was executed on the way to `pc`: its trap was held
-        back (a load of SS), or swallowed by a hypervisor that emulated it."""
+        """More than one instruction was executed on the way to `pc`: a trap was swallowed
+        by a hypervisor that emulated the instruction."""
         code = state.block.code
-        if code.quirks[state.index] is not Quirk.SHADOW:
-            self._unexplained += 1
+        self._unexplained += 1
         # The thread cannot have left the straight line before its terminator.
         end = len(code)
         reached = code.addresses.index(pc) if pc in code.addresses[state.index + 1 : end] else end
@@ -293,6 +315,7 @@ class StepEngine(Engine):
 
     def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
         self.isa.after_step(quirk, state.thread)
+        state.muddled |= quirk is Quirk.POP_FLAGS
         if quirk is Quirk.SYSCALL:
             layout = self.isa.registers
             before = state.before

@@ -19,6 +19,7 @@ class Quirk(IntEnum):
     PUSH_FLAGS = 2  # stores the flags, the tracer's trap flag among them
     SHADOW = 3  # the trap behind it is held back until one more instruction has run
     EXCLUSIVE = 4  # begins a load/store-exclusive sequence, which a trap would break
+    POP_FLAGS = 5  # loads the flags: the kernel then takes the tracer's trap flag for the program's own
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ PTRACE_SINGLEBLOCK = 33  # arch/x86/include/uapi/asm/ptrace-abi.h
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
 PTRACE_LISTEN = 0x4208
+PTRACE_GETSIGMASK = 0x420A
+PTRACE_SETSIGMASK = 0x420B
 PTRACE_EVENT_STOP = 128
 PTRACE_O_EXITKILL = 0x00100000
 
@@ -87,6 +89,7 @@ __all__ = [
     "set_registers",
     "set_regset",
     "signal_info",
+    "unblock",
 ]
 
 
@@ -184,6 +187,17 @@ def signal_info(tid: int) -> SignalInfo | None:
             return None
         raise
     return info
+
+
+def unblock(tid: int, number: int) -> None:
+    """Take signal `number` out of the thread's signal mask."""
+    mask = ctypes.c_uint64()
+    size = ctypes.sizeof(mask)
+    call(PTRACE_GETSIGMASK, tid, size, ctypes.addressof(mask))
+    bit = 1 << (number - 1)
+    if mask.value & bit:
+        mask.value &= ~bit
+        call(PTRACE_SETSIGMASK, tid, size, ctypes.addressof(mask))
 
 
 def program_counter_reader(

@@ -63,6 +63,8 @@ def _quirk_of(instruction: Instruction, flow: Flow) -> Quirk:
     code = instruction.code
     if code in (Code.PUSHFW, Code.PUSHFQ):
         return Quirk.PUSH_FLAGS
+    if code in (Code.POPFW, Code.POPFQ):
+        return Quirk.POP_FLAGS
     if code in _SHADOWING and instruction.op0_register == Register.SS:
         return Quirk.SHADOW
     return Quirk.NONE
