@@ -94,6 +94,7 @@ class Engine(ABC):
     def finish(self) -> None:
         """Close what is still open, so that `images` is complete."""
         for image in self.images:
+            image.tallies.sort(key=lambda tally: tally.thread.born)
             for tally in image.tallies:
                 tally.finish()
 

@@ -64,12 +64,17 @@ class TracedProcess:
 
 
 class TracedThread:
-    """One traced thread. Its methods need it stopped, and raise OSError when it is gone."""
+    """One traced thread. Its methods need it stopped, and raise OSError when it is gone.
 
-    def __init__(self, tid: int, process: TracedProcess, layout: Layout) -> None:
+    `born` orders threads by their creation (0: the first of its process), which
+    is not always the order in which they are first seen.
+    """
+
+    def __init__(self, tid: int, process: TracedProcess, layout: Layout, born: int = 0) -> None:
         self.tid = tid
         self.process = process
         self.layout = layout
+        self.born = born
         self._name = ""
         process.threads.append(self)
         self.remember_name()

@@ -94,7 +94,8 @@ class Tracer:
         self._live: dict[int, TracedProcess] = {}
         # The first stop of a new child and its parent's event come in either order.
         self._unclaimed: dict[int, int] = {}
-        self._awaited: dict[int, TracedProcess | None] = {}
+        self._awaited: dict[int, tuple[TracedProcess | None, int]] = {}
+        self._born = 0
 
     # -- beginning
 
@@ -123,8 +124,8 @@ class Tracer:
         self._live[process.pid] = process
         self.listener.process_started(process, parent)
 
-    def _start_thread(self, tid: int, process: TracedProcess) -> None:
-        thread = TracedThread(tid, process, self.layout)
+    def _start_thread(self, tid: int, process: TracedProcess, born: int = 0) -> None:
+        thread = TracedThread(tid, process, self.layout, born)
         self.threads[tid] = thread
         self.listener.thread_started(thread)
         self.listener.resume(thread)
@@ -171,7 +172,8 @@ class Tracer:
         self.listener.interrupted(parent)
         early = self._unclaimed.pop(tid, None)
         if early is None or is_stop(early):
-            self._awaited[tid] = self._process_of(tid, parent.process, event)
+            self._born += 1
+            self._awaited[tid] = self._process_of(tid, parent.process, event), self._born
             if early is not None:
                 self._first_stop(tid, early)
         self.listener.resume(parent)
@@ -200,11 +202,11 @@ class Tracer:
         if tid not in self._awaited:
             self._unclaimed[tid] = status
             return
-        process = self._awaited.pop(tid)
+        process, born = self._awaited.pop(tid)
         if process is None:
             ptrace.call(ptrace.PTRACE_DETACH, tid)
             return
-        self._start_thread(tid, process)
+        self._start_thread(tid, process, born)
 
     def _exec(self, leader: TracedThread, former: int) -> None:
         """The kernel has killed the other threads and given the caller the leader's tid."""
