@@ -6,12 +6,13 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 
+from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
 from livepro.errors import LiveproError
 from livepro.model import RunResult
 
-ENGINES = ("auto", "step")
-"""Names that `run` takes for `engine`; auto chooses the fastest that the machine can run."""
+ENGINES = NAMES
+"""Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
 
 
 def run(
@@ -74,20 +75,11 @@ def run(
         measurable=measurable,
         progress=progress,
     )
-    chosen = _engine(engine)(machine, options)
+    chosen = engine_class(engine, machine.name)(machine, options)
     chosen.warnings.extend(warnings)
     return Session(chosen, machine).run(
         executable, command, environment, aslr=aslr, interval_size=interval_size
     )
-
-
-def _engine(name: str):  # type: ignore[no-untyped-def]
-    """The engine class called `name`."""
-    if name not in ENGINES:
-        raise LiveproError(f"There is no engine '{name}'.", f"Choose one of {', '.join(ENGINES)}.")
-    from livepro.engines.step import StepEngine
-
-    return StepEngine
 
 
 def _bytes(environment: Mapping[str, str] | Mapping[bytes, bytes]) -> dict[bytes, bytes]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from livepro import analyses
 from livepro.cli import checks
 from livepro.cli.parser import Parser, count, names
+from livepro.engines import NAMES
 
 if TYPE_CHECKING:
     from livepro.cli.outputs import Plan
@@ -50,7 +51,7 @@ def parser() -> Parser:
     out.usage = "livepro run [options] [--] COMMAND [ARGS...]"
     how = out.add_argument_group("how to run")
     how.add_argument(
-        "--engine", choices=("auto", "step"), default="auto", help="what watches the program (default: auto)"
+        "--engine", choices=NAMES, default="auto", help="what watches the program (default: auto)"
     )
     how.add_argument(
         "--no-aslr",

@@ -90,6 +90,7 @@ class TranslateEngine(Engine):
         self._watched = self._remapping | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
         self._states: dict[int, TranslatedThread] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
+        self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
         self._finished = 0
         self.stops = 0
@@ -131,6 +132,8 @@ class TranslateEngine(Engine):
             self._begin_native(state, stop)
         elif kind == "dropped":
             self._enter(state, stop.pc)
+        elif kind == "changed":
+            self._changed(state, stop)
         elif kind == "budget":
             self._interval(state, stop)
 
@@ -162,6 +165,22 @@ class TranslateEngine(Engine):
         self._give_back(state, registers)
         state.thread.set_registers(registers)
         self._step_natively(state, target)
+
+    def _changed(self, state: TranslatedThread, stop: Stop) -> None:
+        """The program has changed code that was translated."""
+        registers = state.thread.registers()
+        self._give_back(state, registers)
+        state.thread.set_registers(registers)
+        self._enter(state, self._forget(state, stop))
+
+    def _forget(self, state: TranslatedThread, stop: Stop) -> int:
+        """Drop a changed block; returns the program's address that the thread is at."""
+        block = stop.block
+        assert block is not None
+        self._uncount(state, block, stop.index, counted=stop.counted)
+        if state.space.find(block.source.pc) is block:
+            state.space.forget(block)
+        return block.source.pc + block.source.offsets[stop.index]
 
     @staticmethod
     def _give_back(state: TranslatedThread, registers: Any) -> None:
@@ -241,7 +260,7 @@ class TranslateEngine(Engine):
             self._after_system_call(state)
         executed = index + 1
         if executed < len(source.facts):
-            if pc == source.pc + source.offsets[executed] and not block.dropped:
+            if pc == source.pc + source.offsets[executed] and state.space.find(source.pc) is block:
                 self._go(state, stop.resume)
                 return
             self._uncount(state, block, executed, counted=stop.counted)
@@ -389,6 +408,11 @@ class TranslateEngine(Engine):
                 target = registers.rax
                 self._give_back(state, registers)
                 state.thread.set_registers(registers)
+            elif stop.kind == "changed":
+                registers = state.thread.registers()
+                self._give_back(state, registers)
+                state.thread.set_registers(registers)
+                target = self._forget(state, stop)
             elif stop.kind == "native":
                 # The boundary is the native instruction itself.
                 block = stop.block
@@ -448,7 +472,8 @@ class TranslateEngine(Engine):
         space = self._spaces.get(process)
         first = space is None
         if space is None:
-            space = self._open(thread)
+            inherited = self._inherited.pop(process, None)
+            space = self._open(thread) if inherited is None else self._inherit(thread, inherited)
         area = self._take_area(space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
@@ -465,6 +490,33 @@ class TranslateEngine(Engine):
             self._prepare_native(state, pc)  # it will fault there
         else:
             ptrace.poke_user(thread.tid, self._pc_at, block.start)
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        super().process_started(process, parent)
+        if parent is not None and parent in self._spaces:
+            self._inherited[process] = self._spaces[parent]
+
+    def _inherit(self, thread: TracedThread, space: CodeSpace) -> CodeSpace:
+        """The code space of a forked child: its parent's, if they share memory until an
+        exec (vfork), else a copy."""
+        process = thread.process
+        shared = ctypes.CDLL(None).syscall(_KCMP, process.pid, space.process.pid, _KCMP_VM, 0, 0) == 0
+        if not shared:
+            sharing = self._sharing(thread, space.gadget)
+            create = sharing.create
+            data, areas = space.memory.data, space.memory.areas
+            everything = [(0, layout.DATA_SIZE)]
+            memories = memory.ThreadAreas(
+                create(data.size, data.base, executable=False, copy=(data, everything)),
+                create(areas.size, areas.base, executable=False, copy=(areas, [])),
+            )
+            caches = [
+                create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c))) for c in space.caches
+            ]
+            space = space.fork(process, memories, caches)
+            self._free_areas[space] = []
+        self._spaces[process] = space
+        return space
 
     def _take_area(self, space: CodeSpace) -> int:
         free = self._free_areas[space]

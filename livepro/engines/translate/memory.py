@@ -116,12 +116,20 @@ class Sharing:
         self._numbers = numbers
         self._scratch = scratch
 
-    def create(self, size: int, address: int, *, executable: bool, replace: bool = False) -> SharedFile:
+    def create(
+        self,
+        size: int,
+        address: int,
+        *,
+        executable: bool,
+        copy: tuple[SharedFile, list[tuple[int, int]]] | None = None,
+    ) -> SharedFile:
         """A new file of `size` bytes, mapped at `address` (0: where the kernel likes).
 
         Code is executable and read-only in the target, data is writable.
-        `replace` maps over what is there. Raises OSError when the target's
-        kernel refuses.
+        `copy` (a file, and the ranges of it that matter) makes it a copy that
+        takes the place of what is at `address`. Raises OSError when the
+        target's kernel refuses.
         """
         call, numbers = self._injector.call, self._numbers
         there = self._injector.with_text(self._scratch, _NAME, numbers["memfd_create"], _MFD_CLOEXEC)
@@ -132,9 +140,14 @@ class Sharing:
                 file = SharedFile(here, size)
             finally:
                 os.close(here)
+            if copy is not None:
+                # Filled before it is mapped: the gadget in use may lie in it.
+                original, ranges = copy
+                for start, end in ranges:
+                    file.map[start:end] = original.map[start:end]
             flags = _MAP_SHARED | _MAP_NORESERVE
             if address:
-                flags |= _MAP_FIXED if replace else _MAP_FIXED_NOREPLACE
+                flags |= _MAP_FIXED_NOREPLACE if copy is None else _MAP_FIXED
             protection = _PROT_READ | (_PROT_EXEC if executable else _PROT_WRITE)
             file.base = call(numbers["mmap"], address, size, protection, flags, there, 0)
         finally:

@@ -14,7 +14,7 @@ from typing import Any
 from livepro.engines.translate import layout
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Emitted, Emitter, SourceBlock
+from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Check, Emitted, Emitter, SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -38,7 +38,6 @@ class Block:
     marks: list[int]
     counted: int
     details: Emitted
-    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,18 @@ class Stop:
     counted: bool = False
 
 
+def _check_for(mapping: Mapping | None) -> Check:
+    """How far code in a mapping can be trusted to stay what it is.
+
+    Programs that write code usually do so in memory of its own, and enter it
+    anew afterwards (JIT compilers). Code that the program's own writable
+    segment holds may rewrite the very block it is in.
+    """
+    if mapping is None or mapping.stable_code:
+        return Check.NEVER
+    return Check.WRITES if mapping.file_backed and mapping.writable else Check.ENTRY
+
+
 class Cache:
     """One code cache: copies grow from its start, stubs and literals from its middle."""
 
@@ -80,6 +91,7 @@ class Cache:
         base = file.base
         self.index = index
         self.base = base
+        self.file = file
         self.map: Any = file.map
         self.hot = base + 16
         self.cold = base + layout.CACHE_SIZE // 2
@@ -103,8 +115,9 @@ class CodeSpace:
         self.stops: dict[int, Stop] = {}
         self.landings: dict[int, int] = {}
         self.users = 0
-        self._links: dict[int, list[tuple[Cache, int]]] = {}
-        self._stubs: dict[tuple[Cache, int], int] = {}
+        self._links: dict[int, list[int]] = {}
+        self._stubs: dict[tuple[int, int], int] = {}
+        self._versions: dict[tuple[int, bytes], Block] = {}
         self._queue: list[int] = []
         self._returns: list[int] = []
         self._table = memory.table()
@@ -112,7 +125,31 @@ class CodeSpace:
         self.gadget = 0
         self.miss = 0
 
+    def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
+        """The same translations in a forked child, whose memory holds copies of the files."""
+        child = CodeSpace(process, memory, self.emitter)
+        child.gadget, child.miss = self.gadget, self.miss
+        for mine, file in zip(self.caches, caches, strict=True):
+            cache = Cache(mine.index, file)
+            cache.hot, cache.cold = mine.hot, mine.cold
+            cache.starts, cache.blocks = mine.starts.copy(), mine.blocks.copy()
+            child.caches.append(cache)
+        child.blocks = self.blocks.copy()
+        child.sources = self.sources.copy()
+        child.mappings = self.mappings.copy()
+        child.stops = self.stops.copy()
+        child.landings = self.landings.copy()
+        child._links = {target: fields.copy() for target, fields in self._links.items()}
+        child._stubs = self._stubs.copy()
+        child._versions = self._versions.copy()
+        child._live = self._live.copy()
+        return child
+
     # -- caches
+
+    def used(self, cache: Cache) -> list[tuple[int, int]]:
+        """The ranges of a cache's file that hold anything, as (start, end) offsets."""
+        return [(0, cache.hot - cache.base), (layout.CACHE_SIZE // 2, cache.cold - cache.base)]
 
     def add_cache(self, file: SharedFile) -> Cache:
         """Begin a cache. The first holds the system call gadget and
@@ -221,6 +258,8 @@ class CodeSpace:
             source = self.emitter.decode(read, pc)
             if not source.facts or cache.hot >= cache.hot_end:
                 break
+            if first is None and (revived := self._revive(source)) is not None:
+                return revived
             if landing and first is None:
                 at = self._land_here(cache, at, pc)
             block = self._place(cache, at, source)
@@ -248,9 +287,11 @@ class CodeSpace:
 
     def _place(self, cache: Cache, at: int, source: SourceBlock) -> Block:
         slot = len(self.sources)
+        mapping = self.process.space.find(source.pc)
         self.sources.append(source)
-        self.mappings.append(self.process.space.find(source.pc))
-        details = self.emitter.emit(source, at, slot, self._live_out)
+        self.mappings.append(mapping)
+        check = _check_for(mapping)
+        details = self.emitter.emit(source, at, slot, self._live_out, check)
         block = Block(source, slot, at, len(details.code), details.marks, details.counted, details)
         code = details.code
         for offset, value in details.literals:
@@ -264,6 +305,10 @@ class CodeSpace:
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
             self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted)
+        for offset, index in details.changes:
+            self.stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
+        if check is not Check.NEVER:
+            self._versions[source.pc, source.code] = block
         if details.budget is not None:
             stop, resume = details.budget
             self.stops[at + stop] = Stop("budget", block, resume=at + resume)
@@ -272,7 +317,21 @@ class CodeSpace:
         if details.returns_to is not None and details.returns_to not in self.landings:
             self._returns.append(details.returns_to)
         for waiting in self._links.get(source.pc, ()):
-            self._patch(*waiting, at)
+            self._patch(waiting, at)
+        return block
+
+    def _revive(self, source: SourceBlock) -> Block | None:
+        """An earlier copy of the same bytes, put back in force."""
+        block = self._versions.get((source.pc, source.code))
+        if block is None:
+            return None
+        cache = self.cache_at(block.start)
+        assert cache is not None
+        self.stops.pop(block.start, None)
+        self._write(cache, block.start, bytes(block.details.code[:1]))
+        self.blocks[source.pc] = block
+        for field in self._links.get(source.pc, ()):
+            self._patch(field, block.start)
         return block
 
     def _cold(self, cache: Cache, data: bytes, align: int = 1) -> int:
@@ -284,20 +343,23 @@ class CodeSpace:
 
     def _exit(self, cache: Cache, field: int, target: int, block: Block) -> None:
         """Link the direct branch whose displacement is at `field` to `target`."""
-        self._links.setdefault(target, []).append((cache, field))
+        self._links.setdefault(target, []).append(field)
         known = self.blocks.get(target)
         if known is not None:
-            self._patch(cache, field, known.start)
+            self._patch(field, known.start)
             return
         self._queue.append(target)
-        stub = self._stubs.get((cache, target))
+        stub = self._stubs.get((cache.index, target))
         if stub is None:
-            stub = self._stubs[cache, target] = self._cold(cache, encode.INT3)
+            stub = self._stubs[cache.index, target] = self._cold(cache, encode.INT3)
             self.stops[stub] = Stop("exit", block, target)
-        self._patch(cache, field, stub)
+        self._patch(field, stub)
 
-    def _patch(self, cache: Cache, field: int, destination: int) -> None:
-        """Let a 32-bit displacement lead to `destination`, over a long jump if it is far away."""
+    def _patch(self, field: int, destination: int) -> None:
+        """Let the 32-bit displacement at `field` lead to `destination`, over a long jump
+        if it is far away."""
+        cache = self.cache_at(field)
+        assert cache is not None
         displacement = destination - (field + 4)
         if not -(1 << 31) <= displacement < 1 << 31:
             displacement = self._cold(cache, encode.jump_far_away(destination), 8) - (field + 4)
@@ -313,21 +375,21 @@ class CodeSpace:
         assert cache is not None
         text = self.emitter.landing(pc) + encode.jump(0)
         at = self._cold(cache, text, 16)
-        self._patch(cache, at + len(text) - 4, block.start)
-        self._enter(cache, at, pc)
+        self._patch(at + len(text) - 4, block.start)
+        self._enter(at, pc)
 
     def _land_here(self, cache: Cache, at: int, pc: int) -> int:
         """Put the landing of the block about to be placed right before it; returns where
         the block goes."""
         text = self.emitter.landing(pc)
         self._write(cache, at, text)
-        self._enter(cache, at, pc)
+        self._enter(at, pc)
         return at + len(text)
 
-    def _enter(self, cache: Cache, landing: int, pc: int) -> None:
+    def _enter(self, landing: int, pc: int) -> None:
         """Put a landing at the head of its table entry's chain."""
         entry = pc & layout.LOOKUP_ENTRIES - 1
-        self._patch(cache, landing + LANDING_ELSE, int(self._table[entry]))
+        self._patch(landing + LANDING_ELSE, int(self._table[entry]))
         self._table[entry] = landing
         self.landings[pc] = landing
 
@@ -369,6 +431,5 @@ class CodeSpace:
         assert cache is not None
         del self.blocks[pc]
         self.landings.pop(pc, None)
-        block.dropped = True
         self._write(cache, block.start, encode.INT3)
         self.stops[block.start] = Stop("dropped", block, pc)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 from iced_x86 import Decoder, DecoderError
 
@@ -73,6 +74,14 @@ class SourceBlock:
         return self.pc + self.offsets[-1]
 
 
+class Check(Enum):
+    """When a block's source bytes must be compared with those copied."""
+
+    NEVER = 0
+    ENTRY = 1
+    WRITES = 2
+
+
 @dataclass(slots=True)
 class Emitted:
     """A block copy.
@@ -83,7 +92,8 @@ class Emitted:
     ends there + 4, target address); `natives` (offset of an int3, instruction
     index, offset to go on at); `literals` (offset of a displacement, 8-byte value to be placed);
     `behind_syscall` offset -> index of the instruction behind; `reps` offset
-    of a rep instruction -> index; `budget` the offset of an int3 for an
+    of a rep instruction -> index; `changes` (offset of an int3, index of the first
+    instruction whose source has changed); `budget` the offset of an int3 for an
     interval that has run out, with the offset to go on at; `falls` the address
     to go on at when the copy's end is reached (None: never reached).
     """
@@ -97,6 +107,7 @@ class Emitted:
     behind_syscall: dict[int, int] = field(default_factory=dict)
     reps: dict[int, int] = field(default_factory=dict)
     pushes: dict[int, int] = field(default_factory=dict)
+    changes: list[tuple[int, int]] = field(default_factory=list)
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None
@@ -170,8 +181,13 @@ class Emitter:
 
     # -- writing
 
-    def emit(self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int]) -> Emitted:
+    def emit(
+        self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int], check: Check
+    ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`.
+
+        `check` says whether the source may change under the copy, and so must
+        be compared when the block is entered, or after its own writes too.
 
         `live_out(block)` gives the flags that its direct successors may read;
         it is asked only when the block itself leaves no room for a counter.
@@ -182,6 +198,8 @@ class Emitter:
         counter, borrows = self._place_counter(block, live_out)
         number = -1
         start = 0  # where the run of instructions not yet copied begins
+        if check is not Check.NEVER:
+            self._compare_source(emitted, block, 0)
         for index, facts in enumerate(facts_of):
             kind = facts.kind
             here = offsets[index]
@@ -189,6 +207,10 @@ class Emitter:
                 out += block.code[start:here]
                 start = here
                 self._count(emitted, slot, len(facts_of), borrows)
+            if check is Check.WRITES and index and facts_of[index - 1].writes:
+                out += block.code[start:here]
+                start = here
+                self._compare_source(emitted, block, index)
             emitted.marks.append(len(out) + here - start)
             if facts.number != -2:
                 known, number = number, facts.number
@@ -215,6 +237,26 @@ class Emitter:
         if block.cut:
             emitted.falls = block.end
         return emitted
+
+    @staticmethod
+    def _compare_source(emitted: Emitted, block: SourceBlock, index: int) -> None:
+        """Stop if the program's bytes from instruction `index` on are no longer those
+        copied. Aligned loads only: HotSpot sets EFLAGS.AC while it probes the
+        processor, and a misaligned load is then a SIGBUS."""
+        out = emitted.code
+        out += _SAVE_RAX + _SAVE_RCX
+        at, end = block.offsets[index], block.offsets[-1]
+        while at < end:
+            address = block.pc + at
+            size = next(n for n in (8, 4, 2, 1) if address % n == 0 and at + n <= end)
+            source = int.from_bytes(block.code[at : at + size], "little")
+            out += encode.move_absolute(encode.RCX, -source)
+            out += encode.load_absolute(size, address)
+            out += encode.LEA_RCX_RCX_RAX + encode.jump_if_rcx_zero(1)
+            emitted.changes.append((len(out), index))
+            out += encode.INT3
+            at += size
+        out += _LOAD_RCX + _LOAD_RAX
 
     def _place_counter(self, block: SourceBlock, live_out: Callable[[SourceBlock], int]) -> tuple[int, int]:
         """Before which instruction to count, and the register to borrow for it.

@@ -91,6 +91,17 @@ def jump_if_rcx_zero(displacement: int) -> bytes:
     return b"\xe3" + struct.pack("b", displacement)
 
 
+def load_absolute(size: int, address: int) -> bytes:
+    """Load `size` bytes (8, 4, 2 or 1) from a 64-bit address into rax, zero-extended."""
+    where = _u64(address)
+    return {
+        8: b"\x48\xa1" + where,
+        4: b"\xa1" + where,
+        2: b"\x66\xa1" + where + b"\x0f\xb7\xc0",  # movzx eax, ax
+        1: b"\xa0" + where + b"\x0f\xb6\xc0",  # movzx eax, al
+    }[size]
+
+
 def load_byte_watched(table: int) -> bytes:
     """movzx ecx, byte [rcx + table]; `table` below 2 GiB"""
     return b"\x0f\xb6\x89" + _u32(table)

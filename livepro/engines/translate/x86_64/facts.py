@@ -74,7 +74,7 @@ class Facts:
     `immediate` is what a return pops besides its address. `registers_read`
     and `registers_killed` are masks of general registers read, and fully
     overwritten without being read. `memory` tells whether it touches memory
-    (and so may fault), `ends` whether it ends a basic block,
+    (and so may fault), `writes` whether it may write it, `ends` whether it ends a basic block,
     `condition_falls` whether control may fall through such an end.
     """
 
@@ -89,6 +89,7 @@ class Facts:
     registers_read: int
     registers_killed: int
     memory: bool
+    writes: bool
     ends: bool
     condition_falls: bool
 
@@ -104,6 +105,8 @@ _JUMPS = {
 
 _FAR = frozenset((MemorySize.SEG_PTR16, MemorySize.SEG_PTR32, MemorySize.SEG_PTR64))
 _NEAR_RETURNS = frozenset((Code.RETNQ, Code.RETNQ_IMM16))
+
+_NO_WRITE = frozenset((OpAccess.NONE, OpAccess.NO_MEM_ACCESS, OpAccess.READ, OpAccess.COND_READ))
 
 _GENERAL = {
     getattr(Register, name): index
@@ -164,7 +167,7 @@ class FactTable:
         flow = flow_of(instruction)
         kind = self._kind(instruction, flow)
         reads, kills = self._flags(instruction)
-        read, killed = self._registers(instruction)
+        read, killed, writes = self._operands(instruction)
         facts = Facts(
             kind=kind,
             flow=flow,
@@ -177,6 +180,7 @@ class FactTable:
             registers_read=read,
             registers_killed=killed,
             memory=_touches_memory(instruction),
+            writes=writes,
             ends=flow.ends_block,
             condition_falls=flow is Flow.BRANCH,
         )
@@ -199,7 +203,7 @@ class FactTable:
             return _JUMPS[flow]
         if instruction.segment_prefix == Register.GS or instruction.mnemonic in _SEGMENT_BASE:
             return Kind.NATIVE
-        if instruction.code in (Code.MOV_SREG_RM16, Code.MOV_SREG_R32M16, Code.MOV_SREG_R64M16):
+        if instruction.op_count and instruction.op0_kind == OpKind.REGISTER and instruction.op0_register == Register.GS:
             return Kind.NATIVE
         if is_rep(instruction):
             return Kind.REP
@@ -221,10 +225,13 @@ class FactTable:
             kills = 0
         return instruction.rflags_read & ALL, kills & ALL
 
-    def _registers(self, instruction: Instruction) -> tuple[int, int]:
-        """Masks of general registers read, and written as a whole without condition."""
+    def _operands(self, instruction: Instruction) -> tuple[int, int, bool]:
+        """Masks of general registers read, and written as a whole without condition;
+        whether memory is written."""
         read = killed = 0
-        for used in self._info.info(instruction).used_registers():
+        info = self._info.info(instruction)
+        writes = any(used.access not in _NO_WRITE for used in info.used_memory())
+        for used in info.used_registers():
             index = _GENERAL.get(used.register)
             if index is None:
                 continue
@@ -233,7 +240,7 @@ class FactTable:
                 killed |= 1 << index
             elif access not in (OpAccess.NONE, OpAccess.NO_MEM_ACCESS):
                 read |= 1 << index
-        return read, killed & ~read
+        return read, killed & ~read, writes
 
     @staticmethod
     def _number(instruction: Instruction, read: int, killed: int) -> int:
