@@ -72,9 +72,8 @@ class StepThread:
 
     `suspect` says that the next trap may not stand for an executed
     instruction; `held`, that a system call has been entered and will be
-    restarted, so it has yet to be counted; `muddled`, that the kernel takes
-    the tracer's trap flag for the program's own until the thread has been
-    resumed without stepping.
+    restarted, so it has yet to be counted; `muddled`, that the kernel takes the
+    tracer's trap flag for the program's until a resumption without stepping.
     """
 
     __slots__ = (
@@ -159,16 +158,14 @@ class StepEngine(Engine):
 
     def _trap(self, state: StepThread, pc: int) -> None:
         """A SIGTRAP stop that the loop could not place."""
-        if pc < 0:
-            if pc == -1:
-                return  # killed meanwhile: its end is the next status
-            pc += 1 << 64  # the vsyscall page
+        if pc == -1:
+            return  # killed meanwhile: its end is the next status
+        pc &= _ADDRESS_MASK  # the vsyscall page is in the upper half
         try:
             if not self._is_step(state, pc):
                 return
             self._advance(state, pc)
-            if state.muddled:
-                # It stops again before it executes anything, and is then resumed from there.
+            if state.muddled:  # it stops again before it executes anything
                 state.muddled = False
                 ptrace.call(ptrace.PTRACE_INTERRUPT, state.thread.tid)
                 run_free(state.thread)
