@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from livepro.isa.base import CodeBlock, Isa, Quirk
-from livepro.linux.proc import Memory
 from livepro.model import Flow
 
 _CHUNK = 256  # bytes; most blocks are shorter, and a read costs more than its length
 
 
-def read_block(isa: Isa, memory: Memory, address: int) -> CodeBlock:
+class Readable(Protocol):
+    """Memory to read code from: a `linux.proc.Memory`, or what stands for one."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes from `address`, fewer where the mapping ends."""
+
+
+def read_block(isa: Isa, memory: Readable, address: int) -> CodeBlock:
     """The basic block that starts at `address`.
 
     A block that runs into bytes that cannot be decoded or read ends before

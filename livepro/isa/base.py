@@ -54,11 +54,12 @@ class SyscallTable:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """The software breakpoint: its bytes, and how far the pc is behind its address
-    when its SIGTRAP is seen."""
+    """The software breakpoint: its bytes, how far the pc is behind its address when its
+    SIGTRAP is seen, and the si_code of that signal."""
 
     code: bytes
     pc_advance: int
+    si_code: int
 
 
 class Words(Protocol):

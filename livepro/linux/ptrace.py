@@ -53,6 +53,10 @@ PTRACE_O_EXITKILL = 0x00100000
 NT_PRSTATUS = 1  # include/uapi/linux/elf.h
 NT_X86_XSTATE = 0x202
 
+# si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h.
+TRAP_BRKPT = 1
+TRAP_TRACE = 2
+
 __all__ = [
     "NT_PRSTATUS",
     "NT_X86_XSTATE",
@@ -65,6 +69,7 @@ __all__ = [
     "PTRACE_EVENT_STOP",
     "PTRACE_EVENT_VFORK",
     "PTRACE_EVENT_VFORK_DONE",
+    "PTRACE_GETREGSET",
     "PTRACE_INTERRUPT",
     "PTRACE_LISTEN",
     "PTRACE_O_EXITKILL",
@@ -75,9 +80,13 @@ __all__ = [
     "PTRACE_O_TRACESYSGOOD",
     "PTRACE_O_TRACEVFORK",
     "PTRACE_SEIZE",
+    "PTRACE_SETREGSET",
     "PTRACE_SINGLEBLOCK",
     "PTRACE_SINGLESTEP",
     "PTRACE_SYSCALL",
+    "TRAP_BRKPT",
+    "TRAP_TRACE",
+    "IoVec",
     "call",
     "event_message",
     "get_registers",
@@ -93,7 +102,9 @@ __all__ = [
 ]
 
 
-class _IoVec(ctypes.Structure):
+class IoVec(ctypes.Structure):
+    """struct iovec (include/uapi/linux/uio.h), which GETREGSET and SETREGSET take the address of."""
+
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
@@ -147,14 +158,14 @@ def poke_user(tid: int, offset: int, value: int) -> None:
 
 def get_regset(tid: int, kind: int, buffer: ctypes.Array[ctypes.c_char] | ctypes.Structure) -> int:
     """Fill `buffer` with register set `kind` (an NT_* note type); returns the bytes filled."""
-    vector = _IoVec(ctypes.addressof(buffer), ctypes.sizeof(buffer))
+    vector = IoVec(ctypes.addressof(buffer), ctypes.sizeof(buffer))
     call(PTRACE_GETREGSET, tid, kind, ctypes.addressof(vector))
     return int(vector.length)
 
 
 def set_regset(tid: int, kind: int, buffer: ctypes.Array[ctypes.c_char] | ctypes.Structure) -> None:
     """Set register set `kind` from `buffer`."""
-    vector = _IoVec(ctypes.addressof(buffer), ctypes.sizeof(buffer))
+    vector = IoVec(ctypes.addressof(buffer), ctypes.sizeof(buffer))
     call(PTRACE_SETREGSET, tid, kind, ctypes.addressof(vector))
 
 
@@ -218,7 +229,7 @@ def program_counter_reader(
 
         return peek
     registers = structure()
-    vector = _IoVec(ctypes.addressof(registers), ctypes.sizeof(registers))
+    vector = IoVec(ctypes.addressof(registers), ctypes.sizeof(registers))
     where = ctypes.addressof(vector)
 
     def read(tid: int) -> int:

@@ -77,9 +77,9 @@ class Text:
 
     `version` changes whenever a breakpoint that was planted may no longer be:
     a plan made under another version must be looked at again. It is -1, the
-    version of no plan, while the threads in `pending` have yet to stop before
-    the sites in `leaving` can be given back; threads that stop meanwhile wait
-    in `waiting`.
+    version of no plan, while the threads in `pending` (tids) have yet to stop
+    before the sites in `leaving` (and whether to forget them) can be given back;
+    threads that stop meanwhile wait in `waiting` (tids).
     """
 
     def __init__(self, breakpoint: Breakpoint) -> None:
@@ -87,7 +87,8 @@ class Text:
         self.version = 0
         self.sites: dict[int, Site] = {}
         self.pending: set[int] = set()
-        self.leaving: list[Site] = []
+        self.leaving: dict[Site, bool] = {}
+        self.waiting: list[int] = []
         self._versions = 0
         self._places = PlaceSet()
         self._insides = PlaceSet()  # bytes of decoded instructions but their first

@@ -16,4 +16,7 @@ The exception's preferred return address is the BRK itself (Arm ARM D1.3,
 "Breakpoint instruction exceptions"), so the pc stays; on x86-64 it is 1.
 """
 
-BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE)
+SI_CODE: Final = 1
+"""TRAP_BRKPT (send_user_sigtrap, arch/arm64/kernel/debug-monitors.c)."""
+
+BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE, SI_CODE)

@@ -14,4 +14,7 @@ PC_ADVANCE: Final = 1
 `int3` is a trap, the pc saved is that of the next byte (SDM vol. 3, 6.15, Interrupt 3).
 """
 
-BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE)
+SI_CODE: Final = 0x80
+"""SI_KERNEL: `int3` raises a bare SIGTRAP (do_int3_user, arch/x86/kernel/traps.c)."""
+
+BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE, SI_CODE)

@@ -1,0 +1,304 @@
+"""The block engine: threads run from breakpoint to breakpoint, one stop per block or less.
+
+**Counting.** A breakpoint stands on the terminator of a block, the tracer
+carries the terminator out (`isa.terminator`) and lets the thread run on to the
+next one. So a breakpoint never has to be lifted for the thread that hit it, and
+no other thread can slip through. A block is counted when its terminator has
+been carried out, or, for blocks that a plan passes through, when a stop behind
+them shows that they were (`block.plan`). A thread that stops anywhere else (a
+signal, a fault, its end) tells by its pc what it has executed.
+
+**Stepping.** Code that is not file-backed, private and read-only is stepped as the
+step engine does it, and so are, in any block, the instructions up to its last
+system call or rep: the rest of that block is run. Before a signal is delivered
+a thread becomes a stepped one where it stands, so that handlers, restarted
+system calls and sigreturn are the step engine's affair.
+
+**Barred sites.** Some terminators only the processor can execute (far ones, traps),
+or only now (its operand's page is protected, the stack must grow): no breakpoint
+may stand there, and their blocks are stepped (`block.patching`).
+
+**Limits.** A program that reads its own code sees the breakpoints, one that copies
+it takes them along. A thread that blocks or ignores SIGTRAP does so no longer
+once it has been stopped by a breakpoint or a step: the kernel forces the signal.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+from livepro.engines.base import EngineOptions, run_free
+from livepro.engines.block.patching import ADDRESS_MASK, BlockThread, Patching
+from livepro.engines.block.plan import Path
+from livepro.engines.recording import ThreadTally
+from livepro.engines.step import StepThread
+from livepro.isa.base import Isa, Quirk
+from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS
+from livepro.tracee import TracedThread
+from livepro.tracee.tracer import WAIT_FLAGS
+
+
+class BlockEngine(Patching):
+    """See `livepro.engines.base.Engine`."""
+
+    name = "block"
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        # The general registers of the thread at hand, as the kernel's vector and as words.
+        self._buffer = isa.registers.structure()
+        self._vector = ptrace.IoVec(ctypes.addressof(self._buffer), ctypes.sizeof(self._buffer))
+        self._where = ctypes.addressof(self._vector)
+        self._view = memoryview(self._buffer).cast("B").cast("Q")
+        self._pc_index = getattr(isa.registers.structure, isa.registers.pc).offset // 8
+
+    def run(self) -> None:
+        """Run every thread from breakpoint to breakpoint until all have ended."""
+        wait, request, read_pc = os.waitpid, ptrace.raw, self._pc
+        get, put, run, step = (
+            ptrace.PTRACE_GETREGSET,
+            ptrace.PTRACE_SETREGSET,
+            ptrace.PTRACE_CONT,
+            ptrace.PTRACE_SINGLESTEP,
+        )
+        kind, where, registers, pc_index = ptrace.NT_PRSTATUS, self._where, self._view, self._pc_index
+        states, threads, dispatch = self._running, self.tracer.threads, self.tracer.dispatch
+        stops = 0
+        try:
+            while threads or self.tracer.live:
+                tid, status = wait(-1, WAIT_FLAGS)
+                stops += 1
+                if not stops & 127:
+                    self.report_progress()
+                if status != TRAP_STATUS or (state := states.get(tid)) is None:
+                    dispatch(tid, status)
+                    continue
+                plan = state.plan
+                if plan is None:
+                    pc = read_pc(tid)
+                    if pc == state.expected:
+                        state.index = index = state.index + 1
+                        state.expected = state.expect[index]
+                        request(step, tid, None, None)
+                    else:
+                        self._trap(state, pc)
+                    continue
+                if request(get, tid, kind, where) == -1:
+                    continue  # killed meanwhile: its end is the next status
+                path = plan.ends.get(registers[pc_index])
+                if path is None:
+                    self._trap(state, registers[pc_index])
+                    continue
+                if path.carry(registers, state.words):
+                    node = state.known.get(registers[pc_index])
+                    if node is not None and path.rows:
+                        plan = node.plan
+                        if plan is not None and plan.version == state.text.version and not state.cutting:
+                            for row in path.rows:
+                                state.entries[row] += 1
+                            state.block = node
+                            state.index = 0
+                            state.plan = plan
+                            state.owed = False
+                            request(put, tid, kind, where)
+                            request(run, tid, None, None)
+                            continue
+                    self._carried(state, path)
+                else:
+                    self._refused(state, path)
+        except ChildProcessError:
+            pass
+        self.stats["stops"] = stops
+        self.summarise()
+        self.finish()
+
+    # -- stops
+
+    def _trap(self, state: StepThread, pc: int) -> None:
+        """A SIGTRAP stop that the loop could not place."""
+        assert isinstance(state, BlockThread)
+        if pc == -1:
+            return  # killed meanwhile: its end is the next status
+        pc &= ADDRESS_MASK
+        try:
+            if state.plan is not None:
+                if not self._is_astray(state, pc):
+                    return
+            elif self._is_hit(state, pc):
+                return
+            elif self._is_step(state, pc):
+                self._advance(state, pc)
+            else:
+                return
+        except OSError:
+            return  # killed meanwhile, too
+        self._go(state)
+
+    def _is_hit(self, state: BlockThread, pc: int) -> bool:
+        """Whether a thread that was stepped has met the breakpoint on its block's terminator;
+        if so, it has been dealt with."""
+        node, last = state.block, len(state.block.code) - 1
+        site = node.site
+        if site is None or not site.planted or pc != site.address + self.isa.breakpoint.pc_advance:
+            return False
+        held_back = state.index == last - 1 and node.code.quirks[state.index] is Quirk.SHADOW
+        if state.index != last and not held_back:
+            return False
+        info = ptrace.signal_info(state.thread.tid)
+        if info is None or info.code != self.isa.breakpoint.si_code:
+            return False
+        state.suspect = False
+        self._load(state)
+        path = Path((node,), site.carry)
+        if path.carry(self._view, state.words):
+            self._carried(state, path)
+        else:
+            self._refused(state, path)
+        return True
+
+    def _is_astray(self, state: BlockThread, pc: int) -> bool:
+        """A running thread has a SIGTRAP that is not from its plan's breakpoints: whether it is
+        to go on (else it has been dealt with)."""
+        assert state.plan is not None
+        info = ptrace.signal_info(state.thread.tid)
+        if info is not None and info.code == ptrace.TRAP_TRACE and state.suspect:
+            state.suspect = False  # of the step that another stop came before
+            return True
+        if info is not None and info.code == self.isa.breakpoint.si_code:
+            site = state.text.sites.get(pc - self.isa.breakpoint.pc_advance)
+            if site is not None and site.planted:
+                # Something else than a terminator has led it out of its plan.
+                self._astray(state, site.address)
+                return True
+        self.signalled(state.thread, signal.SIGTRAP)  # somebody sent it
+        return False
+
+    def trapped(self, thread: TracedThread) -> None:
+        state = self._running.get(thread.tid)
+        if state is None:
+            run_free(thread, signal.SIGTRAP)
+        else:
+            self._trap(state, self._pc(thread.tid))
+
+    def signalled(self, thread: TracedThread, number: int) -> None:
+        self._settle(thread)
+        state = self._running.get(thread.tid)
+        if state is not None:
+            self._no_longer_running(state)
+        self.resume(thread, number)
+
+    def interrupted(self, thread: TracedThread) -> None:
+        state = self._running.get(thread.tid)
+        if state is not None and state.plan is not None and self._pc(thread.tid) in state.plan.ends:
+            state.owed = True
+        else:
+            self._settle(thread)
+
+    def stopped(self, thread: TracedThread) -> None:
+        self.interrupted(thread)
+        state = self._running.get(thread.tid)
+        if state is not None:
+            self._no_longer_running(state)
+
+    def _settle(self, thread: TracedThread) -> None:
+        state = self._running.get(thread.tid)
+        if state is None or state.plan is None:
+            super()._settle(thread)
+        else:
+            self._stand(state, self._pc(thread.tid) & ADDRESS_MASK)
+            state.suspect = True
+
+    def resume(self, thread: TracedThread, number: int = 0) -> None:
+        state = self._running.get(thread.tid)
+        if state is None:
+            run_free(thread, number)
+        elif number:
+            if state.plan is not None:
+                self._stand_at(state, state.block, state.index)
+            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
+        else:
+            self._go(state)
+
+    # -- terminators
+
+    def _load(self, state: BlockThread) -> None:
+        """Read the thread's registers. Raises OSError when it is gone."""
+        ptrace.call(ptrace.PTRACE_GETREGSET, state.thread.tid, ptrace.NT_PRSTATUS, self._where)
+
+    def _carried(self, state: BlockThread, path: Path) -> None:
+        """A thread's path has been walked to its end and the terminator carried out in the
+        registers at hand: count, and go on."""
+        state.owed = False
+        if not path.rows:
+            path.rows = tuple(self._row(state, node) for node in path.nodes)
+        for row in path.rows:
+            state.tally.complete(row)
+        tid = state.thread.tid
+        if ptrace.raw(ptrace.PTRACE_SETREGSET, tid, ptrace.NT_PRSTATUS, self._where) == -1:
+            return
+        try:
+            self._enter(state, self._view[self._pc_index])
+        except OSError:
+            return
+        self._go(state)
+
+    def _refused(self, state: BlockThread, path: Path) -> None:
+        """Only the processor can execute the path's terminator: let it, without a breakpoint."""
+        state.owed = False
+        node = path.nodes[-1]
+        assert node.site is not None
+        registers = state.thread.registers()
+        setattr(registers, self.isa.registers.pc, node.site.address)
+        state.thread.set_registers(registers)
+        self._walked(state, path.nodes[:-1])
+        self._stand_at(state, node, len(node.code) - 1)
+        self._bar(state.text, [node.site], state)
+        self._go(state)
+
+    # -- lives
+
+    def thread_started(self, thread: TracedThread) -> None:
+        process = thread.process
+        record = self.records[process]
+        tally = ThreadTally(thread, record.store, self.options.cut)
+        record.tallies.append(tally)
+        if not process.measured:
+            return
+        pc = self._pc(thread.tid)
+        self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in the registers it copied
+        state = BlockThread(thread, tally, record, self._texts[process], self._nodes[record])
+        self._running[thread.tid] = state
+        self._states[thread.tid] = state
+        self._enter(state, pc)
+
+    def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        state = self._running.pop(thread.tid, None)
+        if state is None:
+            return
+        if state.plan is not None:
+            pc = self._pc(thread.tid)
+            path = state.plan.ends.get(pc)
+            if path is not None:
+                # Its breakpoint's signal is lost: it stands before the terminator.
+                site = path.nodes[-1].site
+                assert site is not None
+                pc = site.address
+            self._stand(state, pc)
+        super().exiting(thread, in_exec)
+        self._no_longer_running(state)
+
+    def gone(self, thread: TracedThread) -> None:
+        state = self._running.pop(thread.tid, None)
+        if state is None:
+            return
+        if state.plan is not None:
+            # Killed while it ran, without a word on how far it had come.
+            self._lost += 1
+            state.plan = None
+            self._states.pop(thread.tid)
+            self._leave(state, state.index)
+        super().gone(thread)
+        self._no_longer_running(state)

@@ -1,0 +1,418 @@
+"""Where breakpoints stand: planning runs, planting, barring, memory that changes.
+
+To bar a site (only the processor may execute what stands there) that is
+planted, all threads that may be running towards it are interrupted first and
+become stepped ones where they stand. Such threads are never inside a system
+call, so the program notices nothing of the interruption. The same is done
+where one instruction turns out to lie inside another (jumps into the middle of
+instructions), and before code becomes writable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+
+from livepro.engines.base import EngineOptions
+from livepro.engines.block.plan import LONGEST, Node, Plan, apart
+from livepro.engines.block.text import Site, Text
+from livepro.engines.code import read_block
+from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.step import StepEngine, StepThread
+from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.linux import ptrace
+from livepro.linux.proc import Mapping, Memory
+from livepro.linux.vm import Words, shares_memory
+from livepro.model import Flow
+from livepro.tracee import TracedProcess, TracedThread
+
+ADDRESS_MASK = (1 << 64) - 1
+"""Program counters are read as signed; those of the vsyscall page are negative."""
+
+_NEVER = -2  # no program counter, and not the -1 of a failed read
+_FAILED = range((1 << 64) - 4095, 1 << 64)  # results of failed system calls (MAX_ERRNO, include/linux/err.h)
+_NOTHING = CodeBlock(0, b"", (0, 0), (Flow.NEXT,), (False,), (Quirk.NONE,), None, False)
+
+
+class BlockThread(StepThread):
+    """A thread that is stepped, or, while it has a `plan`, runs.
+
+    `block` and `index` say where it is, of a running thread where it was let
+    run. `owed` says that it has hit a breakpoint whose SIGTRAP has not been
+    reported yet, since another stop came before.
+    """
+
+    __slots__ = ("cutting", "entries", "known", "owed", "plan", "text", "words")
+
+    block: Node
+
+    def __init__(
+        self,
+        thread: TracedThread,
+        tally: ThreadTally,
+        record: ImageRecord,
+        text: Text,
+        known: dict[int, Node],
+    ) -> None:
+        super().__init__(thread, tally, record, Node(_NOTHING, False, None))
+        self.entries = tally.entries
+        self.cutting = tally.cutting
+        self.text = text
+        self.known = known
+        self.words = Words(thread.tid)
+        self.plan: Plan | None = None
+        self.owed = False
+
+
+class _Original:
+    """A process's memory as it reads without breakpoints."""
+
+    def __init__(self, text: Text, memory: Memory) -> None:
+        self._text, self._memory = text, memory
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._text.read(self._memory, address, size)
+
+
+class Patching(StepEngine):
+    """The half of the block engine that decides where threads may run and plants breakpoints."""
+
+    notices_children = True
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        self._running: dict[int, BlockThread] = {}
+        self._texts: dict[TracedProcess, Text] = {}
+        self._nodes: dict[ImageRecord, dict[int, Node]] = {}
+        self._protecting = isa.syscalls.named("mprotect", "pkey_mprotect")
+        self._moving = isa.syscalls.named("mremap")
+        self._placing = isa.syscalls.named("mmap", "shmat")
+        self._lost = 0
+        self._strays = 0
+        self._barred = 0
+
+    def summarise(self) -> None:
+        """Say what the user must know to read the counts."""
+        self.stats["barred"] = self._barred
+        if self._lost:
+            self.warnings.append(
+                f"{self._lost} threads were killed without a word on how far they had come; up to "
+                f"{LONGEST} blocks of each are not counted."
+            )
+        if self._strays or self._unexplained:
+            self.warnings.append(
+                f"{self._strays + self._unexplained} times a thread was led elsewhere by something else than "
+                "the instruction it executed; counts may be off by as many blocks."
+            )
+
+    # -- where a thread is
+
+    def _enter(self, state: StepThread, pc: int) -> None:
+        assert isinstance(state, BlockThread)
+        node = state.known.get(pc)
+        if node is None or not (node.stable or self._unchanged(state, node, 0)):
+            node = self._node(state, pc)
+        self._stand_at(state, node, 0)
+        self._place(state)
+
+    def _arrive(self, state: StepThread) -> None:
+        assert isinstance(state, BlockThread)
+        node, index = state.block, state.index
+        if not node.stable and not self._unchanged(state, node, index):
+            self._leave(state, index)
+            self._enter(state, node.code.addresses[index])
+        else:
+            self._place(state)
+
+    def _place(self, state: BlockThread) -> None:
+        """The thread is about to execute instruction `index`: by a step, or running on to the terminator."""
+        node, index = state.block, state.index
+        state.expected = _NEVER
+        if index >= node.tail and node.runnable:
+            state.plan = self._plan(state, node)
+            return
+        state.plan = None
+        if node.look[index]:
+            state.before = state.thread.registers()
+        state.expected = node.expect[index]
+
+    def _stand_at(self, state: BlockThread, node: Node, index: int) -> None:
+        """The thread stands at an instruction, and is not running."""
+        if node.row < 0:
+            self._row(state, node)
+        state.plan = None
+        state.block = node
+        state.index = index
+        state.expect = node.expect
+        state.expected = _NEVER
+
+    def _stand(self, state: BlockThread, pc: int) -> None:
+        """A running thread has stopped at `pc`: count what it has left behind."""
+        assert state.plan is not None
+        place = state.plan.locate(pc)
+        if place is None:
+            self._astray(state, pc)
+            return
+        number, index = place
+        self._walked(state, state.plan.nodes[:number])
+        self._stand_at(state, state.plan.nodes[number], index)
+
+    def _astray(self, state: BlockThread, pc: int) -> None:
+        """A running thread is where its plan does not lead: how it came there is not known."""
+        self._strays += 1
+        self._leave(state, state.index)
+        self._enter(state, pc)
+
+    def _walked(self, state: BlockThread, nodes: Iterable[Node]) -> None:
+        """Count complete executions."""
+        for node in nodes:
+            state.tally.complete(node.row if node.row >= 0 else self._row(state, node))
+
+    def _row(self, state: BlockThread, node: Node) -> int:
+        """The block's row in the table, from its first execution on."""
+        if node.row < 0:
+            key = node.code.address, node.code.code
+            versions = self._versions[state.record]
+            row = versions.get(key)
+            if row is None:
+                mapping = state.thread.process.space.find(node.code.address)
+                row = versions[key] = state.record.store.add(node.code, mapping)
+            node.row = row
+        return node.row
+
+    # -- decoding and planning
+
+    def _node(self, state: BlockThread, pc: int) -> Node:
+        """Decode the block that starts at `pc`."""
+        process, text = state.thread.process, state.text
+        code = read_block(self.isa, _Original(text, process.memory), pc)
+        end = code.addresses[-1]
+        stable = _is_stable(process.space.find(pc)) and _is_stable(process.space.find(end - 1))
+        node = Node(code, stable, self._site(text, code) if stable else None)
+        state.known[pc] = node
+        if stable:
+            self._bar(text, text.occupy(code.addresses), state)
+        return node
+
+    def _site(self, text: Text, code: CodeBlock) -> Site | None:
+        """The place of a block's terminator, None if only the processor can execute that."""
+        start = code.addresses[-2]
+        site = text.sites.get(start)
+        if site is None and code.flows[-1].ends_block:
+            last = code.code[start - code.address :]
+            carry = self.isa.terminator(last, start)
+            if carry is not None:
+                site = text.site(start, last, carry)
+        return site
+
+    def _plan(self, state: BlockThread, node: Node) -> Plan:
+        """How a thread may run from `node`, whose terminator can carry a breakpoint."""
+        plan = node.rest
+        if plan is not None and not plan.stop.barred:
+            return plan
+        advance = self.isa.breakpoint.pc_advance
+        nodes = [node]
+        while len(nodes) < LONGEST and (target := nodes[-1].follower) is not None:
+            follower = state.known.get(target) or self._node(state, target)
+            if not follower.stable or follower.tail or not follower.runnable or not apart(follower, nodes):
+                break
+            assert follower.site is not None
+            hit = follower.site.address + advance
+            if any(hit == other.code.address for other in nodes):
+                break  # a pc there would mean two things
+            nodes.append(follower)
+        plan = node.rest = Plan(nodes, advance)
+        node.plan = None if node.tail else plan
+        return plan
+
+    def _go(self, state: BlockThread) -> None:
+        """Let a thread run on, or wait if sites that threads run to are being given back."""
+        text, tid = state.text, state.thread.tid
+        if state.owed:
+            self._no_longer_running(state)
+            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+            return
+        if text.version < 0:
+            text.waiting.append(tid)
+            self._no_longer_running(state)
+            return
+        while state.plan is not None:
+            plan = state.plan
+            if plan.version == text.version or self._prepare(state, plan):
+                state.muddled = False
+                ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+                return
+            if text.version < 0:  # making another plan has barred a site
+                text.waiting.append(tid)
+                return
+        if state.muddled:
+            # It stops again before it executes anything, and is then resumed from there.
+            state.muddled = False
+            ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
+            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+        else:
+            ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+
+    def _prepare(self, state: BlockThread, plan: Plan) -> bool:
+        """Plant the breakpoint that a plan ends at; if that may not be, find another plan."""
+        stop, memory = plan.stop, state.thread.process.memory
+        if not stop.barred and not stop.planted:
+            try:
+                state.text.plant(stop, memory)
+            except OSError:
+                stop.barred = True
+                self._barred += 1
+        if not stop.barred:
+            plan.version = state.text.version
+            return True
+        try:
+            self._stand(state, self._pc(state.thread.tid))
+            self._place(state)
+        except OSError:
+            state.plan = None
+        return False
+
+    # -- barring
+
+    def _bar(self, text: Text, sites: Sequence[Site], state: BlockThread, forget: bool = False) -> None:
+        """Let only the processor execute what stands at `sites` from now on (`forget`: as long
+        as it stands there). `state` is the thread at hand; it must be let run by `_go`."""
+        leaving = []
+        for site in sites:
+            self._barred += not site.barred
+            site.barred = True
+            if site.planted and (forget or site not in text.leaving):
+                leaving.append(site)
+                text.leaving[site] = forget
+            elif forget:
+                text.forget(site)
+        if not leaving:
+            return
+        advance = self.isa.breakpoint.pc_advance
+        ends = [site.address + advance for site in leaving]
+        for tid, other in self._running.items():
+            plan = other.plan
+            if other is state or plan is None or other.text is not text or other.owed or tid in text.waiting:
+                continue
+            if any(end in plan.ends for end in ends):
+                text.pending.add(tid)
+                ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
+        text.suspend()
+        if not text.pending:
+            self._give_back(text)
+
+    def _no_longer_running(self, state: BlockThread) -> None:
+        """A thread that others may have waited for has stopped."""
+        pending = state.text.pending
+        if state.thread.tid in pending:
+            pending.discard(state.thread.tid)
+            if not pending:
+                self._give_back(state.text)
+
+    def _give_back(self, text: Text) -> None:
+        """No thread is running towards the sites in `text.leaving`: lift them, and go on."""
+        memory = next((p.memory for p, t in self._texts.items() if t is text), None)
+        for site, forget in text.leaving.items():
+            if memory is not None:
+                with contextlib.suppress(OSError):
+                    text.lift(site, memory)
+            if forget:
+                text.forget(site)
+        text.leaving.clear()
+        text.renew()
+        waiting, text.waiting = text.waiting, []
+        for tid in waiting:
+            state = self._running.get(tid)
+            if state is not None:
+                self._go(state)
+
+    # -- memory that changes
+
+    def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
+        assert isinstance(state, BlockThread)
+        self.isa.after_step(quirk, state.thread)
+        if quirk is not Quirk.SYSCALL:
+            return
+        layout = self.isa.registers
+        number = getattr(state.before, layout.syscall_number)
+        if number not in self._remapping:
+            return
+        result = getattr(state.thread.registers(), layout.syscall_result)
+        if result in _FAILED:
+            return
+        arguments = [getattr(state.before, name) for name in layout.syscall_arguments[:3]]
+        self._changed(state, number, arguments, result)
+
+    def _changed(self, state: BlockThread, number: int, arguments: list[int], result: int) -> None:
+        """A system call has changed the mappings."""
+        text = state.text
+        start, size, new_size = arguments
+        if number in self._placing:
+            start = result
+        end = start + size
+        old = state.thread.process.space
+        touched = any(m.executable and m.start < end and start < m.end for m in old.mappings)
+        for process, other in self._texts.items():
+            if other is text:
+                process.remapped()
+                if touched:
+                    self._nodes[self.records[process]].clear()
+        if not touched:
+            return
+        sites = text.within(start, end)
+        text.unmapped(start, end)
+        if number in self._protecting:
+            self._bar(text, sites, state, forget=True)
+            return
+        memory = state.thread.process.memory
+        for site in sites:
+            text.forget(site)
+            at = result + site.address - start
+            if number in self._moving and site.planted and site.address < start + new_size:
+                with contextlib.suppress(OSError):
+                    memory.write(at, site.original)
+        if text.version >= 0:
+            text.renew()
+
+    # -- lives
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        super().process_started(process, parent)
+        self._nodes[self.records[process]] = {}
+        text = self._texts.get(parent) if parent is not None else None
+        if text is None:
+            self._texts[process] = Text(self.isa.breakpoint)
+        elif self._shares_memory(process.pid, parent, process.shares_memory):
+            self._texts[process] = text
+        else:
+            self._texts[process] = text.inherited(process.memory)
+
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        text = self._texts.get(parent)
+        if text is None:
+            return True
+        if self._shares_memory(tid, parent, False):
+            return False
+        memory = Memory(tid)
+        try:
+            text.restore(memory)
+        finally:
+            memory.close()
+        return True
+
+    def _shares_memory(self, tid: int, parent: TracedProcess | None, otherwise: bool) -> bool:
+        """Whether a new process runs in its parent's memory."""
+        number = self.isa.syscalls.numbers.get("kcmp")
+        shared = None
+        if number is not None and parent is not None:
+            shared = shares_memory(number, tid, parent.pid)
+        return otherwise if shared is None else shared
+
+    def process_ended(self, process: TracedProcess) -> None:
+        super().process_ended(process)
+        self._nodes.pop(self.records[process], None)
+        self._texts.pop(process, None)
+
+
+def _is_stable(mapping: Mapping | None) -> bool:
+    return mapping is not None and mapping.stable_code
