@@ -126,12 +126,16 @@ class ThreadTally:
             self._close()
 
     def rename(self, rows: dict[int, int]) -> None:
-        """Renumber: what was counted under a key of `rows` is of the row it names.
+        """Renumber: what was counted under a key of `rows`, which ascend together, is of the row it names.
         Keys that it lacks must have a count of 0."""
         entries = {rows[key]: count for key, count in self.entries.items() if count}
         partial = {(rows[key], length): times for (key, length), times in self.partial.items()}
         self.entries = defaultdict(int, entries)
         self.partial = defaultdict(int, partial)
+        self.intervals = [
+            Interval(i.instructions, np.array([rows[key] for key in i.rows.tolist()], np.int64), i.counts)
+            for i in self.intervals
+        ]
 
     @property
     def instructions(self) -> int:

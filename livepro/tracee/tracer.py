@@ -171,6 +171,9 @@ class Tracer:
     def _child(self, parent: TracedThread, tid: int, event: int) -> None:
         self.listener.interrupted(parent)
         early = self._unclaimed.pop(tid, None)
+        if early is None and not (self._follow and parent.process.wanted):
+            # A child to be let go must have stopped for the listener to prepare it.
+            early = os.waitpid(tid, WAIT_FLAGS)[1]
         if early is None or is_stop(early):
             self._born += 1
             self._awaited[tid] = self._process_of(tid, parent.process, event), self._born

@@ -20,7 +20,8 @@ import numpy as np
 from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
-from livepro.engines.translate.space import Block, CodeSpace, Stop
+from livepro.engines.translate.intervals import IntervalClock
+from livepro.engines.translate.space import Block, CodeSpace, Place, Stop
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.isa.base import Isa, Quirk
@@ -35,6 +36,7 @@ _TRAP_BRKPT = 1  # a step reported on the way out of a system call: nothing was 
 _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))  # include/linux/errno.h
 _FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP))
 _PROT_EXEC = 4
+_ADDRESS_MASK = (1 << 64) - 1
 _KCMP = 312  # __NR_kcmp, arch/x86/entry/syscalls/syscall_64.tbl
 _KCMP_VM = 1  # include/uapi/linux/kcmp.h
 
@@ -51,10 +53,12 @@ class Mode(Enum):
 class TranslatedThread:
     """One thread: its area, its mode, and what it is in the middle of."""
 
-    __slots__ = ("area", "at", "before", "held", "mode", "native", "program_gs", "record", "space")
+    __slots__ = ("area", "at", "before", "clock", "held", "mode", "native", "program_gs", "record", "space")
     __slots__ += ("tally", "thread", "words")
 
-    def __init__(self, thread: TracedThread, record: ImageRecord, tally: ThreadTally, space: CodeSpace, area: int):
+    def __init__(
+        self, thread: TracedThread, record: ImageRecord, tally: ThreadTally, space: CodeSpace, area: int
+    ):
         self.thread = thread
         self.record = record
         self.tally = tally
@@ -67,17 +71,20 @@ class TranslatedThread:
         self.before: Any = None
         self.held: tuple[int, Any] | None = None
         self.program_gs = 0
+        self.clock: IntervalClock | None = None
 
 
 class TranslateEngine(Engine):
     """See `livepro.engines.base.Engine`."""
 
     name = "translate"
+    notices_children = True
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         layout_ = isa.registers
-        self._pc = ptrace.program_counter_reader(layout_.pc_user_offset, layout_.structure, layout_.pc)
+        read_pc = ptrace.program_counter_reader(layout_.pc_user_offset, layout_.structure, layout_.pc)
+        self._pc = lambda tid: read_pc(tid) & _ADDRESS_MASK
         self._pc_at = layout_.pc_user_offset
         self._gs_at = layout_.structure.gs_base.offset
         self._rcx_at = layout_.structure.rcx.offset
@@ -135,7 +142,8 @@ class TranslateEngine(Engine):
         elif kind == "changed":
             self._changed(state, stop)
         elif kind == "budget":
-            self._interval(state, stop)
+            self._budget_spent(state, stop)
+            self._go(state, stop.resume)
 
     def _go(self, state: TranslatedThread, address: int) -> None:
         """Run on from a cache address."""
@@ -166,6 +174,13 @@ class TranslateEngine(Engine):
         state.thread.set_registers(registers)
         self._step_natively(state, target)
 
+    @staticmethod
+    def _budget_spent(state: TranslatedThread, stop: Stop) -> None:
+        """An interval of the thread's basic block vectors ends in the stop's block."""
+        assert stop.block is not None
+        assert state.clock is not None
+        state.clock.ran_out(stop.block.slot)
+
     def _changed(self, state: TranslatedThread, stop: Stop) -> None:
         """The program has changed code that was translated."""
         registers = state.thread.registers()
@@ -194,10 +209,12 @@ class TranslateEngine(Engine):
         if pc in space.blocks or space.cache_for(pc) is not None:
             return True
         process = state.thread.process
-        if process.space.find(pc) is None:
+        mapping = process.space.find(pc)
+        if mapping is None:
             process.remapped()
-            if process.space.find(pc) is None:
-                return False
+            mapping = process.space.find(pc)
+        if mapping is None or not mapping.executable or not mapping.readable:
+            return False  # the vsyscall page, or nothing to execute
         sharing = self._sharing(state.thread, space.gadget)
         base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
         space.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
@@ -231,12 +248,17 @@ class TranslateEngine(Engine):
         """
         thread = state.thread
         registers = thread.registers()
+        mapping = thread.process.space.find(pc)
+        state.at = pc
+        if mapping is not None and mapping.path == "[vsyscall]":
+            # The kernel carries out the call and its return on the fetch fault; what
+            # the step executes is the instruction returned to.
+            state.at = int.from_bytes(thread.read(registers.rsp, 8), "little")
         registers.rip = pc
         registers.gs_base = state.program_gs
         thread.set_registers(registers)
         ptrace.poke_user(thread.tid, self._gs_at, state.program_gs)
         state.before = registers
-        state.at = pc
         state.mode = Mode.NATIVE
 
     def _end_native(self, state: TranslatedThread) -> None:
@@ -298,6 +320,8 @@ class TranslateEngine(Engine):
         tally.entries[block.slot] += whole - counted
         if count and not whole:
             tally.partial[block.slot, count] += 1
+        if state.clock is not None:
+            state.clock.adjust(block.slot, count, len(block.source.facts) if counted else 0)
 
     # -- stops that the tracer tells of
 
@@ -309,6 +333,9 @@ class TranslateEngine(Engine):
         info = ptrace.signal_info(thread.tid)
         kind = info.code if info is not None else 0
         if state.mode is Mode.DELIVERING and kind == _HANDLER_ENTERED:
+            # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
+            # kernel/signal.c): a handler of the program's own would be lost by a stop.
+            ptrace.unblock(thread.tid, signal.SIGTRAP)
             self._leave_native(state)
             self._enter(state, self._pc(thread.tid))
         elif state.mode is Mode.SETTLING:
@@ -353,7 +380,9 @@ class TranslateEngine(Engine):
     def _requeue(self, state: TranslatedThread) -> None:
         """Send the signal in hand once more, to be delivered later."""
         if state.held is not None:
-            ctypes.CDLL(None).syscall(234, state.thread.process.pid, state.thread.tid, state.held[0])  # tgkill
+            ctypes.CDLL(None).syscall(
+                234, state.thread.process.pid, state.thread.tid, state.held[0]
+            )  # tgkill
             state.held = None
 
     def _deliver_or_settle(self, state: TranslatedThread, *, fault: bool = False) -> None:
@@ -369,7 +398,7 @@ class TranslateEngine(Engine):
         block = place.block
         within = pc - block.start
         if place.at_rep:
-            self._refund(state, registers)
+            self._refund(state, place, registers)
         if within in block.details.pushes:
             self._give_back(state, registers)
         if place.behind_syscall:
@@ -423,7 +452,7 @@ class TranslateEngine(Engine):
                 self._deliver(state, registers, block.source.pc + block.source.offsets[stop.index])
                 return
             elif stop.kind == "budget":
-                self._cut(state, stop)
+                self._budget_spent(state, stop)
                 ptrace.poke_user(tid, self._pc_at, stop.resume)
                 self._deliver_or_settle(state)
                 return
@@ -432,11 +461,12 @@ class TranslateEngine(Engine):
             return
         self._deliver_or_settle(state)
 
-    @staticmethod
-    def _refund(state: TranslatedThread, registers: Any) -> None:
+    def _refund(self, state: TranslatedThread, place: Place, registers: Any) -> None:
         """Iterations charged for a rep instruction that has them yet to do."""
+        source = place.block.source
+        encoding = source.code[source.offsets[place.index] : source.offsets[place.index + 1]]
         at = layout.REP_ITERATIONS // 8
-        state.words[at] -= np.uint64(registers.rcx)
+        state.words[at] -= np.uint64(self.isa.rep_count(encoding, registers))
 
     def _signalled_natively(self, state: TranslatedThread, number: int, caught: bool) -> None:
         """A signal at an instruction that is being stepped at its own address."""
@@ -457,7 +487,9 @@ class TranslateEngine(Engine):
 
     def resume(self, thread: TracedThread, number: int = 0) -> None:
         state = self._states.get(thread.tid)
-        request = ptrace.PTRACE_CONT if state is None or state.mode is Mode.RUNNING else ptrace.PTRACE_SINGLESTEP
+        request = (
+            ptrace.PTRACE_CONT if state is None or state.mode is Mode.RUNNING else ptrace.PTRACE_SINGLESTEP
+        )
         ptrace.call(request, thread.tid, 0, number)
 
     # -- lives
@@ -477,6 +509,8 @@ class TranslateEngine(Engine):
         area = self._take_area(space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
+        if self.options.cut is not None:
+            state.clock = IntervalClock(state.words, tally, space, self.options.cut)
         self._states[thread.tid] = state
         pc = self._pc(thread.tid)
         place = space.locate(pc)
@@ -500,8 +534,7 @@ class TranslateEngine(Engine):
         """The code space of a forked child: its parent's, if they share memory until an
         exec (vfork), else a copy."""
         process = thread.process
-        shared = ctypes.CDLL(None).syscall(_KCMP, process.pid, space.process.pid, _KCMP_VM, 0, 0) == 0
-        if not shared:
+        if not self._shares_memory(process.pid, space.process.pid):
             sharing = self._sharing(thread, space.gadget)
             create = sharing.create
             data, areas = space.memory.data, space.memory.areas
@@ -511,12 +544,34 @@ class TranslateEngine(Engine):
                 create(areas.size, areas.base, executable=False, copy=(areas, [])),
             )
             caches = [
-                create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c))) for c in space.caches
+                create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c)))
+                for c in space.caches
             ]
             space = space.fork(process, memories, caches)
             self._free_areas[space] = []
         self._spaces[process] = space
         return space
+
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        """Put a child that runs from its copy of the cache back into its own code. One that
+        shares its parent's memory stays translated until it execs."""
+        space = self._spaces.get(parent)
+        if space is None:
+            return True
+        if self._shares_memory(tid, parent.pid):
+            return False
+        structure = self.isa.registers.structure
+        registers = ptrace.get_registers(tid, structure)
+        place = space.locate(registers.rip)
+        if place is not None:
+            registers.rip = registers.rcx = place.pc
+            ptrace.set_registers(tid, registers)
+        ptrace.poke_user(tid, self._gs_at, 0)
+        return True
+
+    @staticmethod
+    def _shares_memory(one: int, other: int) -> bool:
+        return bool(ctypes.CDLL(None).syscall(_KCMP, one, other, _KCMP_VM, 0, 0) == 0)
 
     def _take_area(self, space: CodeSpace) -> int:
         free = self._free_areas[space]
@@ -562,7 +617,7 @@ class TranslateEngine(Engine):
             place = state.space.locate(pc)
             if place is not None:
                 if place.at_rep:
-                    self._refund(state, thread.registers())
+                    self._refund(state, place, thread.registers())
                 self._uncount(state, place.block, place.index, counted=place.counted)
         elif state.native is not None and state.native.block is not None:
             stop = state.native
@@ -582,7 +637,10 @@ class TranslateEngine(Engine):
         state.words[: layout.COUNTERS // 8 + len(state.space.sources)] = 0
         self._free_areas[state.space].append(state.area)
 
-    def _collect(self, state: TranslatedThread) -> None:
+    @staticmethod
+    def _collect(state: TranslatedThread) -> None:
+        if state.clock is not None:
+            state.clock.finish()
         first = layout.COUNTERS // 8
         counters = state.words[first : first + len(state.space.sources)]
         tally = state.tally
@@ -604,9 +662,14 @@ class TranslateEngine(Engine):
         for tally in record.tallies:
             used.update(slot for slot, count in tally.entries.items() if count)
             used.update(slot for slot, _ in tally.partial)
+            for interval in tally.intervals:
+                used.update(interval.rows.tolist())
         rows = {
             slot: record.store.append(
-                space.sources[slot].pc, space.sources[slot].code, space.sources[slot].offsets, space.mappings[slot]
+                space.sources[slot].pc,
+                space.sources[slot].code,
+                space.sources[slot].offsets,
+                space.mappings[slot],
             )
             for slot in sorted(used)
         }
@@ -617,7 +680,9 @@ class TranslateEngine(Engine):
     def instructions(self) -> int:
         live = 0
         for state in self._states.values():
-            lengths = np.fromiter((len(s.facts) for s in state.space.sources), np.uint64)
+            lengths = state.space.lengths()
             first = layout.COUNTERS // 8
-            live += int(state.words[first : first + len(lengths)] @ lengths)
-        return live + sum(tally.instructions for image in self.images for tally in image.tallies if len(image.store))
+            live += int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
+        return live + sum(
+            tally.instructions for image in self.images for tally in image.tallies if len(image.store)
+        )

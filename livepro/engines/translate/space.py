@@ -11,6 +11,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from livepro.engines.translate import layout
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.x86_64 import encode
@@ -119,6 +122,7 @@ class CodeSpace:
         self._stubs: dict[tuple[int, int], int] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
         self._queue: list[int] = []
+        self._lengths = np.zeros(0, np.int64)
         self._returns: list[int] = []
         self._table = memory.table()
         self._live: dict[int, int] = {}
@@ -246,12 +250,22 @@ class CodeSpace:
         self._returns.clear()
         return block
 
+    def _read(self, address: int, size: int) -> bytes:
+        """Code bytes, as far as the program could execute them."""
+        end = address
+        while end < address + size:
+            mapping = self.process.space.find(end)
+            if mapping is None or not mapping.executable:
+                break
+            end = mapping.end
+        return self.process.memory.read(address, min(size, end - address)) if end > address else b""
+
     def _chain(self, pc: int, landing: bool) -> Block | None:
         """Lay out the block at `pc` and, behind it, those that follow when no branch is taken."""
         cache = self.cache_for(pc)
         if cache is None:
             return None
-        read = self.process.memory.read
+        read = self._read
         first: Block | None = None
         at = cache.hot = (cache.hot + 15) & -16
         for _ in range(_CHAIN):
@@ -393,6 +407,13 @@ class CodeSpace:
         self._table[entry] = landing
         self.landings[pc] = landing
 
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Instructions of the block of each counter slot (int64)."""
+        if len(self._lengths) < len(self.sources):
+            more = [len(source.facts) for source in self.sources[len(self._lengths) :]]
+            self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
+        return self._lengths
+
     # -- flags
 
     def _live_out(self, source: SourceBlock) -> int:
@@ -409,7 +430,7 @@ class CodeSpace:
         live = self._live.get(pc)
         if live is None:
             known = self.blocks.get(pc)
-            source = known.source if known is not None else self.emitter.decode(self.process.memory.read, pc)
+            source = known.source if known is not None else self.emitter.decode(self._read, pc)
             live = self._live[pc] = self.emitter.live_in(source)
         return live
 

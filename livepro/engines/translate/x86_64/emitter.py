@@ -17,9 +17,9 @@ from iced_x86 import Decoder, DecoderError
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, FactTable, Facts, Kind
+from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, FactTable, Kind
 
-_S_RAX, _S_RCX, _S_REP = layout.SPILL[:3]
+_S_RAX, _S_RCX, _S_REP, _S_REP_COUNT = layout.SPILL[:4]
 _SAVE_RAX = encode.store_area(encode.RAX, _S_RAX)
 _SAVE_RCX = encode.store_area(encode.RCX, _S_RCX)
 _LOAD_RAX = encode.load_area(encode.RAX, _S_RAX)
@@ -34,22 +34,32 @@ _pack_i32 = struct.Struct("<i").pack
 # rep movs/stos/lods/ins/outs run their count down to zero; these may stop early.
 _EARLY_EXIT_OPCODES = frozenset((0xA6, 0xA7, 0xAE, 0xAF))
 
-REP_CHARGE = (
-    encode.store_area(encode.RAX, _S_REP)
-    + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
-    + b"\x48\x8d\x04\x08"  # lea rax, [rax + rcx]
-    + encode.store_area(encode.RAX, layout.REP_ITERATIONS)
-    + encode.load_area(encode.RAX, _S_REP)
-)
-REP_REFUND = (
-    encode.store_area(encode.RAX, _S_REP)
-    + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
-    + b"\x48\xf7\xd1"  # not rcx
-    + b"\x48\x8d\x44\x08\x01"  # lea rax, [rax + rcx + 1]
-    + b"\x48\xf7\xd1"  # not rcx
-    + encode.store_area(encode.RAX, layout.REP_ITERATIONS)
-    + encode.load_area(encode.RAX, _S_REP)
-)
+_NOT_RCX = b"\x48\xf7\xd1"
+_MOV_ECX_ECX = b"\x89\xc9"  # clears the upper half
+
+
+def _adjust_iterations(*, short: bool, refund: bool) -> bytes:
+    """Add what the count register holds to the thread's rep iterations, or take it off,
+    leaving flags alone. `short` says that the count is ecx (address-size prefix)."""
+    out = encode.store_area(encode.RAX, _S_REP) + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
+    if short:
+        out += encode.store_area(encode.RCX, _S_REP_COUNT) + _MOV_ECX_ECX
+    if refund:
+        out += _NOT_RCX + b"\x48\x8d\x44\x08\x01"  # lea rax, [rax + rcx + 1]: minus the count
+    else:
+        out += b"\x48\x8d\x04\x08"  # lea rax, [rax + rcx]
+    if short:
+        out += encode.load_area(encode.RCX, _S_REP_COUNT)
+    elif refund:
+        out += _NOT_RCX
+    return out + encode.store_area(encode.RAX, layout.REP_ITERATIONS) + encode.load_area(encode.RAX, _S_REP)
+
+
+_REP = {
+    (short, refund): _adjust_iterations(short=short, refund=refund)
+    for short in (False, True)
+    for refund in (False, True)
+}
 
 
 @dataclass(slots=True)
@@ -348,11 +358,12 @@ class Emitter:
 
     def _rep(self, emitted: Emitted, encoding: bytes, index: int) -> None:
         out = emitted.code
-        out += REP_CHARGE
+        short = 0x67 in encoding[:-1]
+        out += _REP[short, False]
         emitted.reps[len(out)] = index
         out += encoding
         if encoding[-1] in _EARLY_EXIT_OPCODES:
-            out += REP_REFUND
+            out += _REP[short, True]
 
     @staticmethod
     def _native(emitted: Emitted, index: int, behind: int = 0) -> None:

@@ -41,9 +41,7 @@ _MAY_SKIP_FLAGS = frozenset(
 _LOGIC = frozenset((Mnemonic.AND, Mnemonic.OR, Mnemonic.XOR, Mnemonic.TEST))
 
 # The segment base of gs is the translator's; these see or change it.
-_SEGMENT_BASE = frozenset(
-    (Mnemonic.RDGSBASE, Mnemonic.WRGSBASE, Mnemonic.SWAPGS, Mnemonic.LGS)
-)
+_SEGMENT_BASE = frozenset((Mnemonic.RDGSBASE, Mnemonic.WRGSBASE, Mnemonic.SWAPGS, Mnemonic.LGS))
 
 
 class Kind(IntEnum):
@@ -137,7 +135,8 @@ def _touches_memory(instruction: Instruction) -> bool:
         instruction.is_stack_instruction
         or instruction.is_string_instruction
         or any(
-            instruction.op_kind(i) == OpKind.MEMORY and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
+            instruction.op_kind(i) == OpKind.MEMORY
+            and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
             for i in range(instruction.op_count)
         )
     )
@@ -203,7 +202,11 @@ class FactTable:
             return _JUMPS[flow]
         if instruction.segment_prefix == Register.GS or instruction.mnemonic in _SEGMENT_BASE:
             return Kind.NATIVE
-        if instruction.op_count and instruction.op0_kind == OpKind.REGISTER and instruction.op0_register == Register.GS:
+        if (
+            instruction.op_count
+            and instruction.op0_kind == OpKind.REGISTER
+            and instruction.op0_register == Register.GS
+        ):
             return Kind.NATIVE
         if is_rep(instruction):
             return Kind.REP
@@ -218,8 +221,7 @@ class FactTable:
         elif mnemonic in _MAY_SKIP_FLAGS and (
             instruction.op_count != 2
             or instruction.op1_kind == OpKind.REGISTER
-            or instruction.op1_kind == OpKind.IMMEDIATE8
-            and not instruction.immediate8 & 0x1F
+            or (instruction.op1_kind == OpKind.IMMEDIATE8 and not instruction.immediate8 & 0x1F)
             or is_rep(instruction)
         ):
             kills = 0
