@@ -76,16 +76,12 @@ def lea_data(register: int, offset: int) -> Ins:
 
 def lea_label(register: int, label: int, after: int = 0) -> Ins:
     """lea r64, [rip + label]"""
-    return Ins(
-        Instruction.create_reg_mem(Code.LEA_R64_M, r64(register), _rip()), label=label, after=after
-    )
+    return Ins(Instruction.create_reg_mem(Code.LEA_R64_M, r64(register), _rip()), label=label, after=after)
 
 
 def mov_label(register: int, label: int) -> Ins:
     """movabs r64, label"""
-    return Ins(
-        Instruction.create_reg_u64(Code.MOV_R64_IMM64, r64(register), 0), label=label, immediate=True
-    )
+    return Ins(Instruction.create_reg_u64(Code.MOV_R64_IMM64, r64(register), 0), label=label, immediate=True)
 
 
 def rip_data(code: int, offset: int, register: int | None = None, *, store: bool = False) -> Ins:

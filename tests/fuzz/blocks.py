@@ -43,7 +43,9 @@ def string(context: Context) -> list[Item]:
     _require_free(context, *uses)
     prefix = rng.choice((b"", b"\xf3", b"\xf3", b"\xf2" if operation in (0xA6, 0xAE) else b"\xf3"))
     width = rng.choice((b"", b"\x66", b"\x48", None))  # 4, 2, 8 and 1 bytes
-    out: list[Item] = [asm.lea_data(register, rng.randrange(-512, 512) & -8) for register in uses if register != RAX]
+    out: list[Item] = [
+        asm.lea_data(register, rng.randrange(-512, 512) & -8) for register in uses if register != RAX
+    ]
     if prefix:
         _require_free(context, RCX)
         count = rng.choice((0, 1, 2, 3, rng.randrange(12)))
@@ -256,7 +258,9 @@ def push_pop(context: Context) -> list[Item]:
         narrow = asm.r16(context.free())
         return [
             asm.ins(Code.PUSH_R16, asm.r16(rng.randrange(16))),
-            rng.choice((asm.ins(Code.POP_R16, narrow), asm.ins(Code.POP_RM16, asm.at_rsp(-2 * rng.randrange(1, 60))))),
+            rng.choice(
+                (asm.ins(Code.POP_R16, narrow), asm.ins(Code.POP_RM16, asm.at_rsp(-2 * rng.randrange(1, 60))))
+            ),
         ]
     return [rng.choice(pushes)(), rng.choice(pops)()]
 

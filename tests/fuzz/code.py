@@ -12,6 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from iced_x86 import Code, Encoder, Instruction, Register
 
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a list that is easier to read without quotes."""
+    return tuple(text.split())
+
+
 DATA_CENTRE = 1024
 """Offset in a sequence's data area to which displacements relate."""
 

@@ -9,10 +9,10 @@ from iced_x86 import Code, Instruction, MemoryOperand, Register
 
 from . import asm
 from .asm import RAX, RBP, RCX, RSP
-from .code import Branch, Ins, Item, Label, Node, Raw, Word, upper_size
+from .code import Branch, Ins, Item, Label, Node, Raw, Word, upper_size, words
 from .operands import REACH, Context, Unsuitable
 
-_CONDITIONS = "JO JNO JB JAE JE JNE JBE JA JS JNS JP JNP JL JGE JLE JG".split()
+_CONDITIONS = words("JO JNO JB JAE JE JNE JBE JA JS JNS JP JNP JL JGE JLE JG")
 _SHORT_REACH = 100  # a body of at most so many bytes can be jumped over by a short branch
 
 
@@ -53,9 +53,7 @@ def _jcc(scope: Scope, target: int, near: bool | None = None) -> Branch:
 
 
 def _jmp(scope: Scope, target: int) -> Branch:
-    return Branch(
-        Code.JMP_REL8_64, Code.JMP_REL32_64, target, want_short=scope.context.rng.random() < 0.6
-    )
+    return Branch(Code.JMP_REL8_64, Code.JMP_REL32_64, target, want_short=scope.context.rng.random() < 0.6)
 
 
 def call_to(target: int) -> Branch:
@@ -138,9 +136,7 @@ def loop(scope: Scope) -> Node:
             "loop": Code.LOOP_REL8_64_RCX,
             "loope": Code.LOOPE_REL8_64_RCX,
             "loopne": Code.LOOPNE_REL8_64_RCX,
-            "ecx": rng.choice(
-                (Code.LOOP_REL8_64_ECX, Code.LOOPE_REL8_64_ECX, Code.LOOPNE_REL8_64_ECX)
-            ),
+            "ecx": rng.choice((Code.LOOP_REL8_64_ECX, Code.LOOPE_REL8_64_ECX, Code.LOOPNE_REL8_64_ECX)),
         }[kind]
         if upper_size(body) <= _SHORT_REACH:
             last = (Branch(code, None, top),)

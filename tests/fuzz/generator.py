@@ -61,7 +61,7 @@ class _Builder:
         if flavour == 0:  # no vectors at all
             self.families = {"integer": 1}
         elif flavour == 1:  # vectors above all
-            self.families = {name: 10 for name in _FAMILIES}
+            self.families = dict.fromkeys(_FAMILIES, 10)
         else:
             self.families = dict(_FAMILIES)
         self.families = {name: weight for name, weight in self.families.items() if name in forms()}

@@ -23,7 +23,7 @@ from iced_x86 import (
 )
 
 from . import asm
-from .code import Ins, Item
+from .code import Ins, Item, words
 from .table import Form, forms
 
 REACH = 960
@@ -179,7 +179,7 @@ def _fixed(name: str) -> int | None:
     return getattr(Register, name, None) if name in _FIXED else None
 
 
-_FIXED = frozenset("AL AX EAX RAX CL CX DX ES CS SS DS FS GS ST0".split())
+_FIXED = frozenset(words("AL AX EAX RAX CL CX DX ES CS SS DS FS GS ST0"))
 
 
 def _register(name: str, rng: random.Random, vectors: int) -> int:
@@ -222,7 +222,12 @@ def _needs_alignment(form: Form) -> bool:
 def _offset(form: Form, context: Context) -> int:
     """Where in the data area an operand of the form may lie."""
     offset = context.rng.randrange(-REACH, REACH)
-    if _needs_alignment(form) or context.aligned or form.info.can_use_lock_prefix or context.rng.random() < 0.3:
+    if (
+        _needs_alignment(form)
+        or context.aligned
+        or form.info.can_use_lock_prefix
+        or context.rng.random() < 0.3
+    ):
         offset &= -64
     return offset
 
@@ -307,7 +312,8 @@ def _vector_index(out: Instruction, index: int, name: str, form: Form, context: 
     qword = "64" in name
     shape = {"X": ("XMM", 128), "Y": ("YMM", 256), "Z": ("ZMM", 512)}[name[-1]]
     if evex:
-        text = f"EVEX_VPSRL{'Q' if qword else 'D'}_{shape[0]}_K1Z_{shape[0]}M{shape[1]}B{64 if qword else 32}_IMM8"
+        element = ("Q", 64) if qword else ("D", 32)
+        text = f"EVEX_VPSRL{element[0]}_{shape[0]}_K1Z_{shape[0]}M{shape[1]}B{element[1]}_IMM8"
     else:
         text = f"VEX_VPSRL{'Q' if qword else 'D'}_{shape[0]}_{shape[0]}_IMM8"
     shift.code = getattr(Code, text)

@@ -25,10 +25,12 @@ from iced_x86 import (
     OpCodeOperandKind,
 )
 
-_ALWAYS = (
+from .code import words
+
+_ALWAYS = words(
     "INTEL8086 INTEL186 INTEL286 INTEL386 INTEL486 X64 FPU FPU287 FPU387 CMOV CX8 MMX SSE SSE2 "
     "MULTIBYTENOP PAUSE FXSR CET_IBT"
-).split()
+)
 """What every x86-64 CPU has (CET_IBT: endbr64 is a nop on those without)."""
 
 _FLAG_NAMES = {
@@ -45,27 +47,30 @@ _FLAG_NAMES = {
 """iced's names of CPUID features that differ from /proc/cpuinfo's by more than case."""
 
 _EXCLUDED = frozenset(
-    # Depend on time, place or chance.
-    "RDTSC RDTSCP RDPMC RDPID RDRAND RDSEED CPUID XGETBV LSL LAR VERR VERW SMSW SLDT STR SGDT SIDT "
-    # Change the code or stack segment, the gs base or a segment register.
-    "WRFSBASE WRGSBASE RDGSBASE LFS LGS LSS LDS LES SWAPGS "
-    # Enable what the kernel has not enabled, fault by design, or run in transactions.
-    "XABORT XBEGIN XEND XTEST XSUSLDTRK XRESLDTRK UD0 UD1 UD2 INT1 INT3 INTO HLT SYSCALL SYSENTER GETSEC "
-    "XSETBV MONITOR MWAIT MONITORX MWAITX UMONITOR UMWAIT TPAUSE CLTS INVD WBINVD "
-    # Store the address of the last x87 instruction, or need an image that is valid: see the generator.
-    "FNSTENV FSTENV FLDENV FNSAVE FSAVE FRSTOR FXSAVE FXSAVE64 FXRSTOR FXRSTOR64 XSAVE XSAVE64 XSAVEC XSAVEC64 "
-    "XSAVEOPT XSAVEOPT64 XSAVES XSAVES64 XRSTOR XRSTOR64 XRSTORS XRSTORS64 LDMXCSR VLDMXCSR FLDCW "
-    # Move the stack pointer: see the generator.
-    "PUSH POP PUSHFQ POPFQ PUSHF POPF ENTER LEAVE "
-    # An address in an operand register: see the generator.
-    "MOVDIR64B ENQCMD ENQCMDS CLZERO "
-    # Repeat: see the generator.
-    "MOVSB MOVSW MOVSQ STOSB STOSW STOSD STOSQ LODSB LODSW LODSD LODSQ SCASB SCASW SCASD SCASQ "
-    "CMPSB CMPSW CMPSQ INSB INSW INSD OUTSB OUTSW OUTSD IN OUT "
-    # Divide: see the generator.
-    "DIV IDIV "
-    # Need the kernel's permission.
-    "LDTILECFG STTILECFG TILERELEASE".split()
+    words(
+        # Depend on time, place or chance.
+        "RDTSC RDTSCP RDPMC RDPID RDRAND RDSEED CPUID XGETBV LSL LAR VERR VERW SMSW SLDT STR SGDT SIDT "
+        # Change the code or stack segment, the gs base or a segment register.
+        "WRFSBASE WRGSBASE RDGSBASE LFS LGS LSS LDS LES SWAPGS "
+        # Enable what the kernel has not enabled, fault by design, or run in transactions.
+        "XABORT XBEGIN XEND XTEST XSUSLDTRK XRESLDTRK UD0 UD1 UD2 INT1 INT3 INTO HLT SYSCALL SYSENTER GETSEC "
+        "XSETBV MONITOR MWAIT MONITORX MWAITX UMONITOR UMWAIT TPAUSE CLTS INVD WBINVD "
+        # Store the address of the last x87 instruction, or need an image that is valid: see the generator.
+        "FNSTENV FSTENV FLDENV FNSAVE FSAVE FRSTOR FXSAVE FXSAVE64 FXRSTOR FXRSTOR64 "
+        "XSAVE XSAVE64 XSAVEC XSAVEC64 XSAVEOPT XSAVEOPT64 XSAVES XSAVES64 "
+        "XRSTOR XRSTOR64 XRSTORS XRSTORS64 LDMXCSR VLDMXCSR FLDCW "
+        # Move the stack pointer: see the generator.
+        "PUSH POP PUSHFQ POPFQ PUSHF POPF ENTER LEAVE "
+        # An address in an operand register: see the generator.
+        "MOVDIR64B ENQCMD ENQCMDS CLZERO "
+        # Repeat: see the generator.
+        "MOVSB MOVSW MOVSQ STOSB STOSW STOSD STOSQ LODSB LODSW LODSD LODSQ SCASB SCASW SCASD SCASQ "
+        "CMPSB CMPSW CMPSQ INSB INSW INSD OUTSB OUTSW OUTSD IN OUT "
+        # Divide: see the generator.
+        "DIV IDIV "
+        # Need the kernel's permission.
+        "LDTILECFG STTILECFG TILERELEASE"
+    )
 )
 
 _CODES_EXCLUDED = frozenset(
@@ -80,6 +85,7 @@ _UNSUITABLE_KINDS = frozenset(
     for name in dir(OpCodeOperandKind)
     if re.match(r"(.*MPX|BND|BR|FAR|CR_|DR_|TR_|TMM|SIBMEM|XBEGIN|XMMP3|ZMMP3|MEM_MIB|DX$)", name)
 )
+
 
 @dataclass(frozen=True)
 class Form:

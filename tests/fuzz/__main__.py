@@ -1,0 +1,66 @@
+"""python -m tests.fuzz: as many random programs as fit into the time given."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .build import placement
+from .campaign import Campaign
+from .generator import sequence
+from .runner import UnderEngine, available_engines
+
+_WITH_STEP = 60  # sequences in a program that the step engine runs, too
+_WITHOUT = 300
+
+
+def main() -> int:
+    """Run; return 1 when something differed."""
+    parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default: 60)")
+    parser.add_argument("--seed", help="start from this seed (default: a random one, printed)")
+    parser.add_argument(
+        "--engine", action="append", nargs="+", choices=available_engines(), help="engines (default: all)"
+    )
+    parser.add_argument("--sequence", help="only the sequence of this seed, as a failure names it")
+    parser.add_argument("--count", type=int, help="sequences in a program")
+    parser.add_argument("--keep-going", action="store_true", help="do not end with the first failure")
+    parser.add_argument("--directory", type=Path, help="where to keep files (default: a new one)")
+    args = parser.parse_args()
+    names = [name for group in args.engine or [available_engines()] for name in group]
+    directory = args.directory or Path(tempfile.mkdtemp(prefix="livepro-fuzz."))
+    directory.mkdir(parents=True, exist_ok=True)
+    engines = {name: UnderEngine(name) for name in names}
+    everything = Campaign(engines, directory)
+    fast = Campaign({name: run for name, run in engines.items() if name != "step"}, directory)
+    if args.sequence:
+        place = placement(args.sequence.rpartition(":")[0])
+        reports = everything.run([sequence(args.sequence, place.options())], place, "one")
+        print("\n\n".join(reports) or "no difference")
+        return bool(reports)
+    seed = args.seed or str(random.SystemRandom().randrange(1 << 32))
+    print(f"seed {seed}, engines {', '.join(names)}, files in {directory}", flush=True)
+    end = time.monotonic() + args.seconds
+    failed = number = 0
+    while time.monotonic() < end:
+        # Every other program is small enough for the step engine to say what the counts are.
+        small = "step" in names and (number % 2 == 0 or not fast.engines)
+        campaign = everything if small else fast
+        reports = campaign.program(f"{seed}.{number}", args.count or (_WITH_STEP if small else _WITHOUT))
+        number += 1
+        for report in reports:
+            print(report, end="\n\n", flush=True)
+        failed += len(reports)
+        if failed and not args.keep_going:
+            break
+    ran = everything.sequences_run + fast.sequences_run
+    print(f"{number} programs, {ran} sequences, {failed} failures")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

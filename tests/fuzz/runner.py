@@ -1,0 +1,187 @@
+"""Run a program natively and under engines, and compare what each sequence left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from .build import Program
+from .state import RECORD_SIZE, Difference, differences
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_WORKER = Path(__file__).with_name("worker.py")
+_NATIVE_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: a record per sequence that came to its end, how the run
+    ended (`trouble` is empty when all was well), and, unless native, how often
+    the instruction at each address was executed."""
+
+    records: tuple[bytes, ...]
+    trouble: str = ""
+    counts: Mapping[int, int] | None = None
+    total: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+Executor = Callable[[Program], Outcome]
+"""Runs a program in some way."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sequence that went otherwise than natively, or was counted otherwise than
+    by the reference. `index` is its place in the program; -1 is the driver."""
+
+    index: int
+    state: tuple[Difference, ...] = ()
+    counts: tuple[tuple[int, int, int], ...] = ()  # address, reference, here
+    trouble: str = ""
+
+    def lines(self) -> list[str]:
+        """The failure in words, a line for each item."""
+        out = [self.trouble] if self.trouble else []
+        out += [str(difference) for difference in self.state]
+        return out + [
+            f"executions at {address:#x}: reference {old}, here {new}" for address, old, new in self.counts
+        ]
+
+
+def native(program: Program) -> Outcome:
+    """Run without an engine: the truth about states. Counts are not known."""
+    return _capture([str(program.path)], program, _NATIVE_TIMEOUT)
+
+
+@dataclass(frozen=True)
+class UnderEngine:
+    """Runs a program under livepro's engine of that name."""
+
+    engine: str
+    timeout: float = 120.0
+
+    def __call__(self, program: Program) -> Outcome:
+        counted = program.path.with_name(f"{program.path.name}.{self.engine}.npz")
+        counted.unlink(missing_ok=True)
+        command = [sys.executable, str(_WORKER), self.engine, str(program.path), str(counted)]
+        outcome = _capture(command, program, self.timeout)
+        if outcome.trouble or not counted.exists():
+            return Outcome(outcome.records, outcome.trouble or "livepro wrote no counts")
+        with np.load(counted) as found:
+            addresses, counts = found["addresses"].tolist(), found["counts"].tolist()
+            status, total = int(found["exit"]), int(found["total"])
+            warnings = tuple(found["warnings"].tolist())
+        return Outcome(
+            outcome.records,
+            f"the program ended with status {status}" if status else "",
+            dict(zip(addresses, counts, strict=True)),
+            total,
+            warnings,
+        )
+
+
+def _capture(command: list[str], program: Program, timeout: float) -> Outcome:
+    """Run `command`, which runs the program, with its output in a file."""
+    out = program.path.with_name(f"{program.path.name}.out")
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+    trouble = ""
+    with out.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.PIPE, env=environment)
+        try:
+            _, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()  # the engine's death is the program's, too
+            _, errors = process.communicate()
+            trouble = f"not finished after {timeout:g} s"
+    if not trouble and process.returncode:
+        trouble = f"status {process.returncode}"
+    if errors and trouble:
+        trouble += "\n" + errors.decode(errors="replace")[-2000:]
+    data = out.read_bytes()
+    whole = len(data) // RECORD_SIZE
+    records = tuple(data[i * RECORD_SIZE : (i + 1) * RECORD_SIZE] for i in range(whole))
+    return Outcome(records, trouble)
+
+
+@dataclass
+class Comparison:
+    """A program, what it does natively, and what a reference counted."""
+
+    program: Program
+    truth: Outcome
+    reference: Outcome | None = None
+    unstable: frozenset[int] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, program: Program, reference: Outcome | None = None) -> Comparison:
+        """Run the program natively, twice: a sequence that differs from itself proves nothing.
+
+        Raises AssertionError when the program itself does not come to its end:
+        then the harness is wrong.
+        """
+        first, second = native(program), native(program)
+        if first.trouble or len(first.records) != len(program.sequences):
+            index = len(first.records)
+            seed = program.sequences[index].seed if index < len(program.sequences) else "(driver)"
+            raise AssertionError(
+                f"natively, sequence {seed} of {program.path}: {first.trouble or 'no record'}"
+            )
+        unstable = frozenset(
+            index
+            for index, (a, b) in enumerate(zip(first.records, second.records, strict=True))
+            if differences(a, b)
+        )
+        return cls(program, first, reference, unstable)
+
+    def failures(self, outcome: Outcome) -> list[Failure]:
+        """The sequences for which `outcome` differs, in order of execution."""
+        out = []
+        counted = self._count_differences(outcome)
+        for index, expected in enumerate(self.truth.records):
+            if index >= len(outcome.records):
+                out.append(Failure(index, trouble=f"did not come to its end: {outcome.trouble}"))
+                return out
+            state = () if index in self.unstable else tuple(differences(expected, outcome.records[index]))
+            counts = counted.pop(index, ())
+            if state or counts:
+                out.append(Failure(index, state, tuple(counts)))
+        if driver := counted.pop(-1, ()):
+            out.append(Failure(-1, counts=tuple(driver)))
+        if outcome.trouble:
+            out.append(Failure(-1, trouble=outcome.trouble))
+        return out
+
+    def _count_differences(self, outcome: Outcome) -> dict[int, list[tuple[int, int, int]]]:
+        """Addresses executed more or less often than the reference says, by sequence."""
+        if self.reference is None or self.reference.counts is None or outcome.counts is None:
+            return {}
+        old, new = self.reference.counts, outcome.counts
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for address in sorted(old.keys() | new.keys()):
+            expected, actual = old.get(address, 0), new.get(address, 0)
+            if expected != actual:
+                found.setdefault(self._owner(address), []).append((address, expected, actual))
+        if not found and self.reference.total != outcome.total:
+            found[-1] = [(0, self.reference.total, outcome.total)]
+        return found
+
+    def _owner(self, address: int) -> int:
+        """The sequence that the instruction at `address` belongs to, or -1."""
+        for index, code in enumerate(self.program.codes):
+            if code.address <= address < code.address + len(code.code):
+                return index
+        return -1
+
+
+def available_engines() -> tuple[str, ...]:
+    """The engines that livepro has, the slow reference first."""
+    from livepro.api import ENGINES
+
+    return tuple(sorted((name for name in ENGINES if name != "auto"), key=lambda name: name != "step"))

@@ -1,0 +1,52 @@
+"""One run of a program under an engine, as a process of its own: it may hang or die.
+
+Usage: worker.py ENGINE PROGRAM OUT. The program inherits standard output. OUT
+(.npz) gets `addresses` and `counts` (how often the instruction at each address
+was executed), `total`, `exit` and `warnings`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import numpy.typing as npt
+
+import livepro
+from livepro.model import ProcessResult
+
+
+def executions(process: ProcessResult) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Addresses of the instructions that a process executed, ascending, and how often each was."""
+    table = process.table
+    lengths = np.array([instruction.length for instruction in table.instructions], np.uint64)
+    sizes = lengths[table.form]
+    # Within a block an instruction stands behind those before it.
+    ends = np.cumsum(sizes, dtype=np.uint64)
+    first = np.repeat((ends - sizes)[table.start[:-1]], table.length)
+    addresses = np.repeat(table.address, table.length) + (ends - sizes) - first
+    counts = np.zeros(len(addresses), np.uint64)
+    for thread in process.threads:
+        counts += thread.executions(table)
+    found, where = np.unique(addresses, return_inverse=True)
+    sums = np.zeros(len(found), np.uint64)
+    np.add.at(sums, where, counts)
+    return found[sums > 0], sums[sums > 0]
+
+
+def main(engine: str, program: str, out: str) -> None:
+    """Run, and write what was counted."""
+    result = livepro.run([program], engine=engine, env={}, aslr=False)
+    addresses, counts = executions(result.processes[0])
+    np.savez(
+        out,
+        addresses=addresses,
+        counts=counts,
+        total=np.uint64(result.instructions),
+        exit=np.int64(result.exit),
+        warnings=np.array(result.warnings, np.str_),
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
