@@ -2,9 +2,10 @@
 
 An instruction is counted when it retires: when a step is seen to have left
 it. A thread's state is the block it is in and the index of the instruction it
-will attempt next. The loop below handles the plain case, the program counter
-having moved to the next instruction of the block, in a few bytecodes; anything
-else (ends of blocks, rep, system calls, code that may change) takes `_advance`.
+will attempt next. The loop in `run` handles the plain cases in a few bytecodes:
+the program counter has moved to the next instruction of the block, or from its
+last one to a block that it has led to before. Anything else (new ways, rep,
+system calls, code that may change) takes `_advance`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import signal
 from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.stepping import StepBlock, StepThread
 from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.tracer import WAIT_FLAGS
+
+__all__ = ["StepBlock", "StepEngine", "StepThread"]
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_BRKPT = 1  # step reported on the way out of a system call: nothing was executed since
@@ -33,77 +37,7 @@ _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
 _ADDRESS_MASK = (1 << 64) - 1
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
-_NEVER = -2  # no program counter, and not the -1 of a failed read
-
-
-class StepBlock:
-    """A decoded block, ready for stepping.
-
-    `expect[i]` is the program counter that a step over instruction i must
-    give to need no second look. `look[i]` says whether registers must be read
-    before instruction i runs (rep, system calls).
-    """
-
-    __slots__ = ("code", "expect", "look", "row", "stable")
-
-    def __init__(self, code: CodeBlock, row: int, stable: bool) -> None:
-        self.code = code
-        self.row = row
-        self.stable = stable
-        self.look = tuple(
-            rep or quirk in (Quirk.SYSCALL, Quirk.SHADOW)
-            for rep, quirk in zip(code.reps, code.quirks, strict=True)
-        )
-        last = len(code) - 1
-        self.expect = tuple(
-            code.addresses[i + 1]
-            if stable
-            and i < last
-            and not self.look[i]
-            and not self.look[i + 1]
-            and code.quirks[i] is Quirk.NONE
-            else _NEVER
-            for i in range(len(code))
-        )
-
-
-class StepThread:
-    """Where a thread is: about to attempt instruction `index` of `block`.
-
-    `suspect` says that the next trap may not stand for an executed
-    instruction; `held`, that a system call has been entered and will be
-    restarted, so it has yet to be counted; `muddled`, that the kernel takes the
-    tracer's trap flag for the program's until a resumption without stepping.
-    """
-
-    __slots__ = (
-        "before",
-        "block",
-        "expect",
-        "expected",
-        "held",
-        "index",
-        "muddled",
-        "record",
-        "suspect",
-        "tally",
-        "thread",
-    )
-
-    def __init__(
-        self, thread: TracedThread, tally: ThreadTally, record: ImageRecord, block: StepBlock
-    ) -> None:
-        self.thread = thread
-        self.tally = tally
-        self.record = record
-        self.block = block
-        self.expect = block.expect
-        self.expected = _NEVER
-        self.index = 0
-        self.before: object = None
-        self.suspect = True
-        self.held = False
-        self.muddled = False
+_REPORT_STOPS = 64  # stops after which to look whether progress is to be reported
 
 
 class StepEngine(Engine):
@@ -125,9 +59,9 @@ class StepEngine(Engine):
 
     def run(self) -> None:
         """Step every thread until all have ended."""
-        wait, step, read_pc = os.waitpid, ptrace.raw, self._pc
+        wait, request, read_pc, step = os.waitpid, ptrace.lean, self._pc, ptrace.PTRACE_SINGLESTEP
         states, threads, dispatch = self._states, self.tracer.threads, self.tracer.dispatch
-        stops = 0
+        stops = report_at = 0
         try:
             while threads or self.tracer.live:
                 tid, status = wait(-1, WAIT_FLAGS)
@@ -137,12 +71,23 @@ class StepEngine(Engine):
                     if pc == state.expected:
                         state.index = index = state.index + 1
                         state.expected = state.expect[index]
-                        step(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+                        request(step, tid, None, None)
                         continue
-                    self._trap(state, pc)
+                    block = state.block
+                    follower = block.links.get(pc)
+                    if follower is not None and state.index == block.last and not state.suspect:
+                        state.tally.complete(block.row)
+                        state.block = follower
+                        state.expect = follower.expect
+                        state.expected = follower.expect[0]
+                        state.index = 0
+                        request(step, tid, None, None)
+                    else:
+                        self._trap(state, pc)
                 else:
                     dispatch(tid, status)
-                if not stops % 16:
+                if stops >= report_at:
+                    report_at = stops + _REPORT_STOPS
                     self.report_progress()
         except ChildProcessError:
             pass
@@ -261,8 +206,12 @@ class StepEngine(Engine):
         if after == len(addresses) - 1:
             if not self._may_follow(code, pc):
                 self._unexplained += 1
-            state.tally.complete(block.row)
-            self._enter(state, pc)
+                state.tally.complete(block.row)
+                self._enter(state, pc)
+            else:
+                state.tally.complete(block.row)
+                self._enter(state, pc)
+                block.link(state.block)
         elif pc == addresses[after]:
             state.index = after
             self._arrive(state)
@@ -327,7 +276,10 @@ class StepEngine(Engine):
         touched = any(m.executable and m.start < address + size and address < m.end for m in old.mappings)
         process.remapped()
         if touched or protection & _PROT_EXEC:
-            self._known[state.record].clear()
+            known = self._known[state.record]
+            for block in (*known.values(), *(other.block for other in self._states.values())):
+                block.links.clear()
+            known.clear()
 
     def _leave(self, state: StepThread, count: int) -> None:
         """The thread goes elsewhere after the block's first `count` instructions."""

@@ -79,6 +79,7 @@ __all__ = [
     "PTRACE_O_TRACEFORK",
     "PTRACE_O_TRACESYSGOOD",
     "PTRACE_O_TRACEVFORK",
+    "PTRACE_POKEUSER",
     "PTRACE_SEIZE",
     "PTRACE_SETREGSET",
     "PTRACE_SINGLEBLOCK",
@@ -91,6 +92,7 @@ __all__ = [
     "event_message",
     "get_registers",
     "get_regset",
+    "lean",
     "peek_user",
     "poke_user",
     "program_counter_reader",
@@ -131,6 +133,12 @@ raw: Callable[[int, int, int | None, int | None], int] = _library.ptrace
 """`ptrace(request, tid, address, data)`: the C function, -1 on failure, no exception."""
 _library.ptrace.restype = ctypes.c_long
 _library.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+_untyped = ctypes.PyDLL(None)
+lean: Callable[[int, int, int | None, None], int] = _untyped.ptrace
+"""`raw` for small integers only (an offset, no address): ctypes passes them as C's int.
+Checking against argument types would take half the time of a call."""
+_untyped.ptrace.restype = ctypes.c_long
 
 
 def call(request: int, tid: int, address: int = 0, data: int = 0) -> None:
@@ -223,7 +231,7 @@ def program_counter_reader(
     if user_offset is not None:
         # Closing over the C function with its arguments bound saves a Python frame per stop.
         def peek(
-            tid: int, request: int = PTRACE_PEEKUSER, offset: int = user_offset, ptrace: object = raw
+            tid: int, request: int = PTRACE_PEEKUSER, offset: int = user_offset, ptrace: object = lean
         ) -> int:
             return ptrace(request, tid, offset, None)  # type: ignore[operator, no-any-return]
 

@@ -1,0 +1,93 @@
+"""Where stepped threads are: blocks prepared for stepping, and a thread's place in one."""
+
+from __future__ import annotations
+
+from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.isa.base import CodeBlock, Quirk
+from livepro.model import Flow
+from livepro.tracee import TracedThread
+
+NEVER = -2
+"""No program counter, and not the -1 of a failed read."""
+
+
+class StepBlock:
+    """A decoded block, ready for stepping.
+
+    `expect[i]` is the program counter that a step over instruction i must
+    give to need no second look. `look[i]` says whether registers must be read
+    before instruction i runs (rep, system calls). `links` are the blocks that the
+    last instruction has been seen to lead to, by address, where neither it nor
+    they need a second look; `last` is its index, -1 if it always needs one.
+    """
+
+    __slots__ = ("code", "expect", "last", "links", "look", "row", "stable")
+
+    def __init__(self, code: CodeBlock, row: int, stable: bool) -> None:
+        self.code = code
+        self.row = row
+        self.stable = stable
+        self.look = tuple(
+            rep or quirk in (Quirk.SYSCALL, Quirk.SHADOW)
+            for rep, quirk in zip(code.reps, code.quirks, strict=True)
+        )
+        last = len(code) - 1
+        self.expect = tuple(
+            code.addresses[i + 1]
+            if stable
+            and i < last
+            and not self.look[i]
+            and not self.look[i + 1]
+            and code.quirks[i] is Quirk.NONE
+            else NEVER
+            for i in range(len(code))
+        )
+        plain = not self.look[last] and code.quirks[last] is Quirk.NONE and code.flows[last] is not Flow.TRAP
+        self.last = last if plain else -1
+        self.links: dict[int, StepBlock] = {}
+
+    def link(self, follower: StepBlock) -> None:
+        """Note that the last instruction can lead to `follower`."""
+        address = follower.code.address
+        moved = address != self.code.addresses[self.last]  # else it may not have executed anything
+        if self.last >= 0 and moved and follower.stable and not follower.look[0]:
+            self.links[address] = follower
+
+
+class StepThread:
+    """Where a thread is: about to attempt instruction `index` of `block`.
+
+    `suspect` says that the next trap may not stand for an executed
+    instruction; `held`, that a system call has been entered and will be
+    restarted, so it has yet to be counted; `muddled`, that the kernel takes the
+    tracer's trap flag for the program's until a resumption without stepping.
+    """
+
+    __slots__ = (
+        "before",
+        "block",
+        "expect",
+        "expected",
+        "held",
+        "index",
+        "muddled",
+        "record",
+        "suspect",
+        "tally",
+        "thread",
+    )
+
+    def __init__(
+        self, thread: TracedThread, tally: ThreadTally, record: ImageRecord, block: StepBlock
+    ) -> None:
+        self.thread = thread
+        self.tally = tally
+        self.record = record
+        self.block = block
+        self.expect = block.expect
+        self.expected = NEVER
+        self.index = 0
+        self.before: object = None
+        self.suspect = True
+        self.held = False
+        self.muddled = False
