@@ -62,6 +62,19 @@ class Breakpoint:
     si_code: int
 
 
+@dataclass(frozen=True, slots=True)
+class HardwareBreakpoint:
+    """A debug register that stops a thread before the instruction at an address, as
+    PTRACE_POKEUSER takes it: offsets in `struct user` of the register that holds the
+    address and of the one that switches it on, with the value that does; and the
+    si_code of its SIGTRAP."""
+
+    address_offset: int
+    control_offset: int
+    enable: int
+    si_code: int
+
+
 class Words(Protocol):
     """A process's memory, 64 bits at a time, as its own page protections allow."""
 
@@ -134,6 +147,7 @@ class Isa(Protocol):
     registers: RegisterLayout
     syscalls: SyscallTable
     breakpoint: Breakpoint
+    hardware_breakpoint: HardwareBreakpoint | None
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         """Decode from `address` to the first terminator or the end of `code`.

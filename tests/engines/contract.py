@@ -38,15 +38,20 @@ class Runner:
 
 
 class EngineContract:
-    """What every engine must do. `heavy` says whether it is fast enough for the long fixtures."""
+    """What every engine must do.
+
+    `heavy` says whether it is fast enough for the long fixtures, `unfit` names
+    the fixtures that it cannot run, with the reason.
+    """
 
     engine: ClassVar[str]
     heavy: ClassVar[bool] = False
+    unfit: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
         if "fixture" in metafunc.fixturenames:
-            chosen = [f for f in assembly() if cls.heavy or not f.heavy]
+            chosen = [f for f in assembly() if (cls.heavy or not f.heavy) and f.name not in cls.unfit]
             metafunc.parametrize("fixture", chosen, ids=lambda fixture: fixture.name)
 
     @pytest.fixture

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import livepro
 from livepro.errors import LiveproError
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
@@ -54,14 +56,23 @@ def table_faults(table: BlockTable) -> list[str]:
 
 
 def digest(table: BlockTable, thread: ThreadCounts) -> str:
-    """Equal for two runs that executed the same code at the same addresses equally often."""
-    state = hashlib.sha256()
-    for array in (table.address, table.length, thread.entries, thread.partial):
-        state.update(array.tobytes())
-    for instruction in table.instructions:
-        state.update(instruction.code)
-    state.update(table.form.tobytes())
-    return state.hexdigest()
+    """Equal for two runs that executed the same code at the same addresses equally often.
+
+    Blocks go in by address: the order in which threads first execute them is chance.
+    """
+    codes = [
+        b"".join(table.instructions[f].code for f in forms)
+        for forms in np.split(table.form, table.start[1:-1])
+    ]
+    partial: dict[int, list[list[int]]] = {}
+    for row, prefix, times in thread.partial.tolist():
+        partial.setdefault(row, []).append([prefix, times])
+    rows = [
+        (int(address), codes[row].hex(), int(thread.entries[row]), partial.get(row, []))
+        for row, address in enumerate(table.address)
+        if thread.entries[row] or row in partial
+    ]
+    return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
 
 
 def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:

@@ -124,7 +124,9 @@ class BlockEngine(Patching):
             return  # killed meanwhile: its end is the next status
         pc &= ADDRESS_MASK
         try:
-            if state.plan is not None:
+            if state.watched and self._unwatch(state):
+                self._advance(state, pc)
+            elif state.plan is not None:
                 if not self._is_astray(state, pc):
                     return
             elif self._is_hit(state, pc):
@@ -205,6 +207,8 @@ class BlockEngine(Patching):
 
     def _settle(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)
+        if state is not None and state.watched:
+            self._unwatch(state)
         if state is None or state.plan is None:
             super()._settle(thread)
         else:

@@ -31,6 +31,7 @@ ADDRESS_MASK = (1 << 64) - 1
 
 _NEVER = -2  # no program counter, and not the -1 of a failed read
 _FAILED = range((1 << 64) - 4095, 1 << 64)  # results of failed system calls (MAX_ERRNO, include/linux/err.h)
+_FEW_ITERATIONS = 8  # of a rep: a step for each costs less than to set and clear a debug register
 _NOTHING = CodeBlock(0, b"", (0, 0), (Flow.NEXT,), (False,), (Quirk.NONE,), None, False)
 
 
@@ -39,10 +40,11 @@ class BlockThread(StepThread):
 
     `block` and `index` say where it is, of a running thread where it was let
     run. `owed` says that it has hit a breakpoint whose SIGTRAP has not been
-    reported yet, since another stop came before.
+    reported yet, since another stop came before; `watched`, that it executes a
+    rep whose end a hardware breakpoint will show.
     """
 
-    __slots__ = ("cutting", "entries", "known", "owed", "plan", "text", "words")
+    __slots__ = ("cutting", "entries", "known", "owed", "plan", "text", "watched", "words")
 
     block: Node
 
@@ -62,6 +64,7 @@ class BlockThread(StepThread):
         self.words = Words(thread.tid)
         self.plan: Plan | None = None
         self.owed = False
+        self.watched = False
 
 
 class _Original:
@@ -87,6 +90,7 @@ class Patching(StepEngine):
         self._protecting = isa.syscalls.named("mprotect", "pkey_mprotect")
         self._moving = isa.syscalls.named("mremap")
         self._placing = isa.syscalls.named("mmap", "shmat")
+        self._hardware = isa.hardware_breakpoint
         self._lost = 0
         self._strays = 0
         self._barred = 0
@@ -250,8 +254,41 @@ class Patching(StepEngine):
             state.muddled = False
             ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
             ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+        elif state.block.code.reps[state.index] and self._watch(state):
+            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
         else:
             ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+
+    # -- rep
+
+    def _watch(self, state: BlockThread) -> bool:
+        """Let a rep with many iterations run on to its end instead of stepping each: whether
+        a hardware breakpoint of the thread's own shows it there. Its iterations are what
+        the count register has lost."""
+        hardware, code, index = self._hardware, state.block.code, state.index
+        if hardware is None:
+            return False
+        at, behind = code.addresses[index : index + 2]
+        text = code.code[at - code.address : behind - code.address]
+        if self.isa.rep_count(text, state.before) < _FEW_ITERATIONS:
+            return False
+        tid = state.thread.tid
+        if ptrace.raw(ptrace.PTRACE_POKEUSER, tid, hardware.address_offset, behind) == -1 or (
+            ptrace.raw(ptrace.PTRACE_POKEUSER, tid, hardware.control_offset, hardware.enable) == -1
+        ):
+            self._hardware = None  # not to be had on this machine, or not by us
+            return False
+        state.watched = True
+        return True
+
+    def _unwatch(self, state: BlockThread) -> bool:
+        """A thread that executed a watched rep has stopped: whether at the rep's end."""
+        assert self._hardware is not None
+        state.watched = False
+        tid = state.thread.tid
+        ptrace.call(ptrace.PTRACE_POKEUSER, tid, self._hardware.control_offset, 0)
+        info = ptrace.signal_info(tid)
+        return info is not None and info.code == self._hardware.si_code
 
     def _prepare(self, state: BlockThread, plan: Plan) -> bool:
         """Plant the breakpoint that a plan ends at; if that may not be, find another plan."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.isa.aarch64 import breakpoint, registers, stepping, syscalls
+from livepro.isa.aarch64 import registers, stepping, syscalls
+from livepro.isa.aarch64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
 from livepro.isa.base import Carry, CodeBlock, Quirk, StoppedThread
 from livepro.model import Instruction
 
@@ -16,7 +17,8 @@ class AArch64:
     max_instruction = 4
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
-    breakpoint = breakpoint.BREAKPOINT
+    breakpoint = BREAKPOINT
+    hardware_breakpoint = HARDWARE_BREAKPOINT
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.aarch64.decoder import decode_block

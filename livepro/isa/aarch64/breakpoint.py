@@ -1,4 +1,4 @@
-"""The AArch64 software breakpoint."""
+"""The AArch64 breakpoints."""
 
 from __future__ import annotations
 
@@ -20,3 +20,7 @@ SI_CODE: Final = 1
 """TRAP_BRKPT (send_user_sigtrap, arch/arm64/kernel/debug-monitors.c)."""
 
 BREAKPOINT: Final = Breakpoint(CODE, PC_ADVANCE, SI_CODE)
+
+HARDWARE_BREAKPOINT: Final = None
+"""Its debug registers are a register set of their own (NT_ARM_HW_BREAK), and with no rep
+instruction to step over there is no use for them."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from livepro.isa.base import Carry, CodeBlock, Quirk, StoppedThread
-from livepro.isa.x86_64 import breakpoint, registers, stepping, syscalls
+from livepro.isa.x86_64 import registers, stepping, syscalls
+from livepro.isa.x86_64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
 from livepro.model import Instruction
 
 
@@ -16,7 +17,8 @@ class X86_64:
     max_instruction = 15  # SDM vol. 2, 2.3.11
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
-    breakpoint = breakpoint.BREAKPOINT
+    breakpoint = BREAKPOINT
+    hardware_breakpoint = HARDWARE_BREAKPOINT
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.x86_64.decoder import decode_block
