@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import model_builders
 import numpy as np
 
 from livepro.model import (
@@ -16,21 +19,8 @@ from livepro.model import (
 )
 
 
-def instruction(code: bytes, opcode: str, itypes: tuple[str, ...], **changes: object) -> Instruction:
-    fields: dict[str, object] = {
-        "code": code,
-        "mnemonic": opcode.lower(),
-        "opcode": opcode,
-        "form": opcode,
-        "category": "BINARY",
-        "flow": Flow.NEXT,
-        "rep": False,
-        "reads_memory": False,
-        "writes_memory": False,
-        "itypes": itypes,
-        "simd": None,
-    }
-    return Instruction(**{**fields, **changes})  # type: ignore[arg-type]
+def instruction(code: bytes, opcode: str, itypes: tuple[str, ...], **facts: Any) -> Instruction:
+    return model_builders.instruction(opcode, code=code, itypes=itypes, **facts)
 
 
 def simd(name: str, kind: SimdType, width: int, scalar: bool = False) -> SimdFacts:

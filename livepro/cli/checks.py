@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 
 from livepro.errors import LiveproError
-from livepro.formats.files import check_writable
 
 
 def command(words: Sequence[str]) -> tuple[str, ...]:
@@ -18,14 +17,6 @@ def command(words: Sequence[str]) -> tuple[str, ...]:
             "There is no command to run.", "Name one behind the options: `livepro run -- ls -l`."
         )
     return tuple(words)
-
-
-def output_file(name: str, option: str) -> str:
-    """`name`, proved writable without changing what is there. Raises LiveproError if it is not."""
-    if not name or name.endswith("/"):
-        raise LiveproError(f"{option}={name} names no file.", "Give the name of the file to write.")
-    check_writable(name, option)
-    return name
 
 
 def distinct(outputs: Mapping[str, str]) -> None:

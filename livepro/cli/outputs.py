@@ -108,7 +108,7 @@ def check(args: argparse.Namespace, out: Plan, environment: Mapping[str, str]) -
     if out.vectors_option == "--interval-size" and out.vectors:
         given["--interval-size"] = files.expand(out.vectors, 1, environment, "--interval-size")
     for option, name in given.items():
-        checks.output_file(name, option)
+        files.check_writable(name, option)
     checks.distinct(given)
 
 

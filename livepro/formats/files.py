@@ -103,6 +103,8 @@ def check_writable(name: str, option: str) -> None:
     Meant for the time before a run: it leaves no trace, and an existing file
     keeps its content. `name` has its specifiers already expanded.
     """
+    if not name or name.endswith("/"):
+        raise LiveproError(f"{option}={name} names no file.", "Give the name of the file to write.")
     path = Path(name)
     try:
         mode = path.stat().st_mode

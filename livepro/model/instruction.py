@@ -96,6 +96,23 @@ class Instruction:
     simd: SimdFacts | None
     register_move: bool = False
 
+    @classmethod
+    def undecodable(cls, code: bytes) -> Instruction:
+        """What stands for bytes that are no instruction."""
+        return cls(
+            code=code,
+            mnemonic="(bad)",
+            opcode="INVALID",
+            form="(bad)",
+            category="INVALID",
+            flow=Flow.INVALID,
+            rep=False,
+            reads_memory=False,
+            writes_memory=False,
+            itypes=("other",),
+            simd=None,
+        )
+
     @property
     def length(self) -> int:
         """Length of the encoding in bytes."""

@@ -122,7 +122,9 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
         ("/proc/livepro", "--json=/proc/livepro cannot be written: "),  # even root cannot
         ("/nowhere/at/all", "--json=/nowhere/at/all cannot be written: no such file or directory."),
         ("/dev/null/x", "--json=/dev/null/x cannot be written: not a directory."),
-        ("/", "--json=/ is a directory."),
+        ("", "--json= names no file."),
+        ("/", "--json=/ names no file."),
+        ("/tmp", "--json=/tmp is a directory."),
     ],
 )
 def test_what_cannot_be_written_is_seen_before(name: str, cause: str) -> None:

@@ -36,7 +36,7 @@ def describe(code: bytes) -> Instruction:
     word = int.from_bytes(code[:4], "little")
     flow = decode_word(word)[0]
     if len(code) < 4 or flow is Flow.INVALID:
-        return _invalid(code)
+        return Instruction.undecodable(code)
     form = form_of(word)
     group = category(word, form.mnemonic, flow)
     access = memory_access(word, prefetch=form.mnemonic.startswith("prf"))
@@ -68,19 +68,3 @@ def disassemble(code: bytes, address: int) -> str:
 
 def _is_register_move(form: Form) -> bool:
     return form.mnemonic == "mov" and [r.kind for r in form.registers] == ["R", "R"]
-
-
-def _invalid(code: bytes) -> Instruction:
-    return Instruction(
-        code=code,
-        mnemonic="(bad)",
-        opcode="INVALID",
-        form="(bad)",
-        category="INVALID",
-        flow=Flow.INVALID,
-        rep=False,
-        reads_memory=False,
-        writes_memory=False,
-        itypes=("other",),
-        simd=None,
-    )

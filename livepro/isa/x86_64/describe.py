@@ -25,7 +25,7 @@ from livepro.isa.x86_64.decoder import flow_of, is_rep
 from livepro.isa.x86_64.form import Form, form_of
 from livepro.isa.x86_64.itypes import itypes
 from livepro.isa.x86_64.simd import simd_facts
-from livepro.model import Flow, Instruction
+from livepro.model import Instruction
 
 _READS = frozenset((OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
@@ -43,7 +43,7 @@ def describe(code: bytes) -> Instruction:
     decoder = Decoder(64, code)
     decoded = decoder.decode()
     if decoded.is_invalid:
-        return _invalid(code)
+        return Instruction.undecodable(code)
     form = form_of(decoded.code)
     opcode, group = _names(form)
     reads, writes = _accesses(decoded)
@@ -70,22 +70,6 @@ def disassemble(code: bytes, address: int) -> str:
     rip-relative operands as seen from `address`; ``(bad)`` if there is none."""
     decoded = Decoder(64, code, ip=address).decode()
     return str(_formatter().format(decoded))
-
-
-def _invalid(code: bytes) -> Instruction:
-    return Instruction(
-        code=code,
-        mnemonic="(bad)",
-        opcode="INVALID",
-        form="(bad)",
-        category="INVALID",
-        flow=Flow.INVALID,
-        rep=False,
-        reads_memory=False,
-        writes_memory=False,
-        itypes=("other",),
-        simd=None,
-    )
 
 
 @cache
