@@ -135,8 +135,8 @@ _library.ptrace.restype = ctypes.c_long
 _library.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 
 _untyped = ctypes.PyDLL(None)
-lean: Callable[[int, int, int | None, None], int] = _untyped.ptrace
-"""`raw` for small integers only (an offset, no address): ctypes passes them as C's int.
+lean: Callable[[int, int, int | None, ctypes.c_void_p | None], int] = _untyped.ptrace
+"""`raw` for small integers (an offset) and c_void_p only: ctypes passes integers as C's int.
 Checking against argument types would take half the time of a call."""
 _untyped.ptrace.restype = ctypes.c_long
 

@@ -30,10 +30,12 @@ import os
 import signal
 
 from livepro.engines.base import EngineOptions, run_free
-from livepro.engines.block.patching import ADDRESS_MASK, BlockThread, Patching
+from livepro.engines.block.patching import ADDRESS_MASK
 from livepro.engines.block.plan import Path
+from livepro.engines.block.spaces import Spaces
+from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
-from livepro.engines.step import StepThread
+from livepro.engines.stepping import StepThread
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -41,7 +43,7 @@ from livepro.tracee import TracedThread
 from livepro.tracee.tracer import WAIT_FLAGS
 
 
-class BlockEngine(Patching):
+class BlockEngine(Spaces):
     """See `livepro.engines.base.Engine`."""
 
     name = "block"
@@ -57,14 +59,15 @@ class BlockEngine(Patching):
 
     def run(self) -> None:
         """Run every thread from breakpoint to breakpoint until all have ended."""
-        wait, request, read_pc = os.waitpid, ptrace.raw, self._pc
+        wait, request, read_pc = os.waitpid, ptrace.lean, self._pc
         get, put, run, step = (
             ptrace.PTRACE_GETREGSET,
             ptrace.PTRACE_SETREGSET,
             ptrace.PTRACE_CONT,
             ptrace.PTRACE_SINGLESTEP,
         )
-        kind, where, registers, pc_index = ptrace.NT_PRSTATUS, self._where, self._view, self._pc_index
+        kind, registers, pc_index = ptrace.NT_PRSTATUS, self._view, self._pc_index
+        where = ctypes.c_void_p(self._where)
         states, threads, dispatch = self._running, self.tracer.threads, self.tracer.dispatch
         stops = 0
         try:

@@ -1,11 +1,11 @@
-"""Where breakpoints stand: planning runs, planting, barring, memory that changes.
+"""Where threads may run: decoding, planning, planting breakpoints and barring their sites.
 
 To bar a site (only the processor may execute what stands there) that is
 planted, all threads that may be running towards it are interrupted first and
 become stepped ones where they stand. Such threads are never inside a system
 call, so the program notices nothing of the interruption. The same is done
 where one instruction turns out to lie inside another (jumps into the middle of
-instructions), and before code becomes writable.
+instructions), and before code becomes writable (`block.spaces`).
 """
 
 from __future__ import annotations
@@ -15,81 +15,31 @@ from collections.abc import Iterable, Sequence
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.block.plan import LONGEST, Node, Plan, apart
-from livepro.engines.block.text import Site, Text
+from livepro.engines.block.text import Original, Site, Text
+from livepro.engines.block.thread import BlockThread
 from livepro.engines.code import read_block
-from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.step import StepEngine, StepThread
-from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.engines.recording import ImageRecord
+from livepro.engines.step import StepEngine
+from livepro.engines.stepping import NEVER, StepThread
+from livepro.isa.base import CodeBlock, Isa
 from livepro.linux import ptrace
-from livepro.linux.proc import Mapping, Memory
-from livepro.linux.vm import Words, shares_memory
-from livepro.model import Flow
-from livepro.tracee import TracedProcess, TracedThread
+from livepro.linux.proc import Mapping
+from livepro.tracee import TracedProcess
 
 ADDRESS_MASK = (1 << 64) - 1
 """Program counters are read as signed; those of the vsyscall page are negative."""
 
-_NEVER = -2  # no program counter, and not the -1 of a failed read
-_FAILED = range((1 << 64) - 4095, 1 << 64)  # results of failed system calls (MAX_ERRNO, include/linux/err.h)
 _FEW_ITERATIONS = 8  # of a rep: a step for each costs less than to set and clear a debug register
-_NOTHING = CodeBlock(0, b"", (0, 0), (Flow.NEXT,), (False,), (Quirk.NONE,), None, False)
-
-
-class BlockThread(StepThread):
-    """A thread that is stepped, or, while it has a `plan`, runs.
-
-    `block` and `index` say where it is, of a running thread where it was let
-    run. `owed` says that it has hit a breakpoint whose SIGTRAP has not been
-    reported yet, since another stop came before; `watched`, that it executes a
-    rep whose end a hardware breakpoint will show.
-    """
-
-    __slots__ = ("cutting", "entries", "known", "owed", "plan", "text", "watched", "words")
-
-    block: Node
-
-    def __init__(
-        self,
-        thread: TracedThread,
-        tally: ThreadTally,
-        record: ImageRecord,
-        text: Text,
-        known: dict[int, Node],
-    ) -> None:
-        super().__init__(thread, tally, record, Node(_NOTHING, False, None))
-        self.entries = tally.entries
-        self.cutting = tally.cutting
-        self.text = text
-        self.known = known
-        self.words = Words(thread.tid)
-        self.plan: Plan | None = None
-        self.owed = False
-        self.watched = False
-
-
-class _Original:
-    """A process's memory as it reads without breakpoints."""
-
-    def __init__(self, text: Text, memory: Memory) -> None:
-        self._text, self._memory = text, memory
-
-    def read(self, address: int, size: int) -> bytes:
-        return self._text.read(self._memory, address, size)
 
 
 class Patching(StepEngine):
-    """The half of the block engine that decides where threads may run and plants breakpoints."""
-
-    notices_children = True
+    """The part of the block engine that decides where threads may run and plants breakpoints."""
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         self._running: dict[int, BlockThread] = {}
         self._texts: dict[TracedProcess, Text] = {}
         self._nodes: dict[ImageRecord, dict[int, Node]] = {}
-        self._protecting = isa.syscalls.named("mprotect", "pkey_mprotect")
-        self._moving = isa.syscalls.named("mremap")
-        self._placing = isa.syscalls.named("mmap", "shmat")
         self._hardware = isa.hardware_breakpoint
         self._lost = 0
         self._strays = 0
@@ -131,7 +81,7 @@ class Patching(StepEngine):
     def _place(self, state: BlockThread) -> None:
         """The thread is about to execute instruction `index`: by a step, or running on to the terminator."""
         node, index = state.block, state.index
-        state.expected = _NEVER
+        state.expected = NEVER
         if index >= node.tail and node.runnable:
             state.plan = self._plan(state, node)
             return
@@ -148,7 +98,7 @@ class Patching(StepEngine):
         state.block = node
         state.index = index
         state.expect = node.expect
-        state.expected = _NEVER
+        state.expected = NEVER
 
     def _stand(self, state: BlockThread, pc: int) -> None:
         """A running thread has stopped at `pc`: count what it has left behind."""
@@ -189,7 +139,7 @@ class Patching(StepEngine):
     def _node(self, state: BlockThread, pc: int) -> Node:
         """Decode the block that starts at `pc`."""
         process, text = state.thread.process, state.text
-        code = read_block(self.isa, _Original(text, process.memory), pc)
+        code = read_block(self.isa, Original(text, process.memory), pc)
         end = code.addresses[-1]
         stable = _is_stable(process.space.find(pc)) and _is_stable(process.space.find(end - 1))
         node = Node(code, stable, self._site(text, code) if stable else None)
@@ -362,93 +312,6 @@ class Patching(StepEngine):
             state = self._running.get(tid)
             if state is not None:
                 self._go(state)
-
-    # -- memory that changes
-
-    def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
-        assert isinstance(state, BlockThread)
-        self.isa.after_step(quirk, state.thread)
-        if quirk is not Quirk.SYSCALL:
-            return
-        layout = self.isa.registers
-        number = getattr(state.before, layout.syscall_number)
-        if number not in self._remapping:
-            return
-        result = getattr(state.thread.registers(), layout.syscall_result)
-        if result in _FAILED:
-            return
-        arguments = [getattr(state.before, name) for name in layout.syscall_arguments[:3]]
-        self._changed(state, number, arguments, result)
-
-    def _changed(self, state: BlockThread, number: int, arguments: list[int], result: int) -> None:
-        """A system call has changed the mappings."""
-        text = state.text
-        start, size, new_size = arguments
-        if number in self._placing:
-            start = result
-        end = start + size
-        old = state.thread.process.space
-        touched = any(m.executable and m.start < end and start < m.end for m in old.mappings)
-        for process, other in self._texts.items():
-            if other is text:
-                process.remapped()
-                if touched:
-                    self._nodes[self.records[process]].clear()
-        if not touched:
-            return
-        sites = text.within(start, end)
-        text.unmapped(start, end)
-        if number in self._protecting:
-            self._bar(text, sites, state, forget=True)
-            return
-        memory = state.thread.process.memory
-        for site in sites:
-            text.forget(site)
-            at = result + site.address - start
-            if number in self._moving and site.planted and site.address < start + new_size:
-                with contextlib.suppress(OSError):
-                    memory.write(at, site.original)
-        if text.version >= 0:
-            text.renew()
-
-    # -- lives
-
-    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
-        super().process_started(process, parent)
-        self._nodes[self.records[process]] = {}
-        text = self._texts.get(parent) if parent is not None else None
-        if text is None:
-            self._texts[process] = Text(self.isa.breakpoint)
-        elif self._shares_memory(process.pid, parent, process.shares_memory):
-            self._texts[process] = text
-        else:
-            self._texts[process] = text.inherited(process.memory)
-
-    def let_go(self, tid: int, parent: TracedProcess) -> bool:
-        text = self._texts.get(parent)
-        if text is None:
-            return True
-        if self._shares_memory(tid, parent, False):
-            return False
-        memory = Memory(tid)
-        try:
-            text.restore(memory)
-        finally:
-            memory.close()
-        return True
-
-    def _shares_memory(self, tid: int, parent: TracedProcess | None, otherwise: bool) -> bool:
-        """Whether a new process runs in its parent's memory."""
-        number = self.isa.syscalls.numbers.get("kcmp")
-        shared = None
-        if number is not None and parent is not None:
-            shared = shares_memory(number, tid, parent.pid)
-        return otherwise if shared is None else shared
-
-    def process_ended(self, process: TracedProcess) -> None:
-        super().process_ended(process)
-        self._nodes.pop(self.records[process], None)
-        self._texts.pop(process, None)
 
 
 def _is_stable(mapping: Mapping | None) -> bool:

@@ -206,3 +206,13 @@ def _planted(sites: Iterable[Site], memory: Memory, code: bytes) -> Iterator[Sit
             at = site.address - page
             if content[at : at + len(code)] == code:
                 yield site
+
+
+class Original:
+    """A process's memory as it reads without breakpoints."""
+
+    def __init__(self, text: Text, memory: Memory) -> None:
+        self._text, self._memory = text, memory
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._text.read(self._memory, address, size)
