@@ -10,6 +10,7 @@ transfers).
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 from enum import Enum
@@ -105,6 +106,18 @@ class TranslateEngine(Engine):
     # -- the loop
 
     def run(self) -> None:
+        # Hundreds of thousands of small objects that live to the end: the cycle
+        # collector would look through them again and again, and find nothing.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self._watch()
+        finally:
+            if collecting:
+                gc.enable()
+        self.finish()
+
+    def _watch(self) -> None:
         threads, dispatch, states = self.tracer.threads, self.tracer.dispatch, self._states
         wait = os.waitpid
         running = Mode.RUNNING
@@ -121,7 +134,6 @@ class TranslateEngine(Engine):
                     continue
             dispatch(tid, status)
             self.report_progress()
-        self.finish()
 
     def _stopped_in_cache(self, state: TranslatedThread) -> None:
         tid = state.thread.tid

@@ -9,9 +9,10 @@ spill words of the thread's area and give it back before the next boundary.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from iced_x86 import Decoder, DecoderError
 
@@ -26,7 +27,14 @@ _LOAD_RAX = encode.load_area(encode.RAX, _S_RAX)
 _LOAD_RCX = encode.load_area(encode.RCX, _S_RCX)
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
-_TERMINATORS = frozenset(kind for kind in Kind if kind >= Kind.JUMP)
+_DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED))
+_ADDRESS_MASK = (1 << 64) - 1
+
+# Direct branches without prefixes by their first byte: (opcode bytes, displacement
+# bytes); 0F is a jcc if 80 to 8F follows (SDM vol. 2, appendix A).
+_BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | {
+    opcode: (1, 1) for opcode in range(0x70, 0x80)
+}
 
 _unpack_i32 = struct.Struct("<i").unpack_from
 _pack_i32 = struct.Struct("<i").pack
@@ -84,6 +92,14 @@ class SourceBlock:
         return self.pc + self.offsets[-1]
 
 
+_NOTHING: Mapping[int, int] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[int, int]:
+    """Most blocks have none of the rare things: they share one empty mapping."""
+    return _NOTHING
+
+
 class Check(Enum):
     """When a block's source bytes must be compared with those copied."""
 
@@ -111,13 +127,13 @@ class Emitted:
     code: bytearray
     marks: list[int]
     counted: int
-    exits: list[tuple[int, int]] = field(default_factory=list)
-    natives: list[tuple[int, int, int]] = field(default_factory=list)
-    literals: list[tuple[int, int]] = field(default_factory=list)
-    behind_syscall: dict[int, int] = field(default_factory=dict)
-    reps: dict[int, int] = field(default_factory=dict)
-    pushes: dict[int, int] = field(default_factory=dict)
-    changes: list[tuple[int, int]] = field(default_factory=list)
+    exits: tuple[tuple[int, int], ...] = ()
+    natives: tuple[tuple[int, int, int], ...] = ()
+    literals: tuple[tuple[int, int], ...] = ()
+    changes: tuple[tuple[int, int], ...] = ()
+    behind_syscall: Mapping[int, int] = field(default_factory=_nothing)
+    reps: Mapping[int, int] = field(default_factory=_nothing)
+    pushes: Mapping[int, int] = field(default_factory=_nothing)
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None
@@ -155,32 +171,64 @@ class Emitter:
     def _decode(self, code: bytes, pc: int) -> SourceBlock:
         decoder = Decoder(64, code, ip=pc)
         decode = decoder.decode
-        get = self._facts.get
+        known = self._facts.known
         offsets = [0]
         facts_of: list[Facts] = []
         at = 0
-        while decoder.can_decode:
+        size = len(code)
+        while at < size:
+            # Direct branches, the ends of most blocks, need no decoder.
+            branch = _BRANCHES.get(code[at])
+            if branch is not None:
+                block = self._branch(code, pc, at, offsets, facts_of, branch)
+                if block is not None:
+                    return block
             instruction = decode()
             end = decoder.position
-            encoding = code[at:end]
-            facts = get(encoding)
+            facts = known.get(code[at:end])
             if facts is None:
                 if decoder.last_error == DecoderError.NO_MORE_BYTES:
                     break
-                displacement = decoder.get_constant_offsets(instruction).displacement_offset
-                facts = self._facts.learn(encoding, instruction, displacement)
-            kind = facts.kind
-            if kind is Kind.INVALID:
+                facts = self._facts.learn(
+                    code[at:end], instruction, decoder.get_constant_offsets(instruction)
+                )
+            if facts.kind is Kind.INVALID:
                 return SourceBlock(pc, code[:at], offsets, facts_of, 0, True, True)
             offsets.append(end)
             facts_of.append(facts)
             at = end
             if facts.ends:
                 target = 0
-                if kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED):
+                if facts.kind in _DIRECT:
                     target = instruction.near_branch_target
                 return SourceBlock(pc, code[:at], offsets, facts_of, target, False)
         return SourceBlock(pc, code[:at], offsets, facts_of, 0, True)
+
+    def _branch(
+        self,
+        code: bytes,
+        pc: int,
+        at: int,
+        offsets: list[int],
+        facts_of: list[Facts],
+        branch: tuple[int, int],
+    ) -> SourceBlock | None:
+        """End a block with the direct branch at `at`, given its (opcode bytes, displacement bytes)."""
+        opcode, width = branch
+        if opcode == 2 and (at + 1 >= len(code) or code[at + 1] & 0xF0 != 0x80):
+            return None  # 0F: not a jcc
+        end = at + opcode + width
+        if end > len(code):
+            return None
+        key = code[at : at + opcode]
+        facts = self._facts.branches.get(key)
+        if facts is None:
+            instruction = Decoder(64, code[at:end], ip=pc).decode()
+            facts = self._facts.branches[key] = self._facts.learn(code[at:end], instruction, None)
+        target = pc + end + int.from_bytes(code[at + opcode : end], "little", signed=True)
+        offsets.append(end)
+        facts_of.append(facts)
+        return SourceBlock(pc, code[:end], offsets, facts_of, target & _ADDRESS_MASK, False)
 
     def live_in(self, block: SourceBlock) -> int:
         """Flags that a block may read before it has overwritten them (all, if it leaves some alone)."""
@@ -263,7 +311,7 @@ class Emitter:
             out += encode.move_absolute(encode.RCX, -source)
             out += encode.load_absolute(size, address)
             out += encode.LEA_RCX_RCX_RAX + encode.jump_if_rcx_zero(1)
-            emitted.changes.append((len(out), index))
+            emitted.changes += ((len(out), index),)
             out += encode.INT3
             at += size
         out += _LOAD_RCX + _LOAD_RAX
@@ -360,7 +408,7 @@ class Emitter:
         out = emitted.code
         short = 0x67 in encoding[:-1]
         out += _REP[short, False]
-        emitted.reps[len(out)] = index
+        emitted.reps = {**emitted.reps, len(out): index}
         out += encoding
         if encoding[-1] in _EARLY_EXIT_OPCODES:
             out += _REP[short, True]
@@ -370,7 +418,7 @@ class Emitter:
         """Stop, for the tracer to step instruction `index` at its own place and go on
         `behind` (right behind the stop if not said)."""
         out = emitted.code
-        emitted.natives.append((len(out), index, behind or len(out) + 1))
+        emitted.natives += ((len(out), index, behind or len(out) + 1),)
         out += encode.INT3
 
     def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
@@ -384,7 +432,7 @@ class Emitter:
             self._native(emitted, index, behind)
         out += encode.SYSCALL
         # The instruction leaves its return address in rcx: it must be the program's.
-        emitted.behind_syscall[len(out)] = index + 1
+        emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
         out += encode.move_absolute(encode.RCX, end)
 
     def _terminator(
@@ -397,13 +445,13 @@ class Emitter:
         elif kind is Kind.BRANCH:
             out += self.padding(at + len(out), 2)
             out += encode.branch(facts.condition, 0)
-            emitted.exits.append((len(out) - 4, block.target))
+            emitted.exits += ((len(out) - 4, block.target),)
             emitted.falls = block.end
         elif kind is Kind.COUNTED:
             out += self.padding(at + len(out), len(encoding) + 1)
             out += encoding[:-1] + b"\x05"
             out += encode.jump(0)
-            emitted.exits.append((len(out) - 4, block.end))
+            emitted.exits += ((len(out) - 4, block.end),)
             emitted.falls = block.target
         elif kind is Kind.CALL:
             self._push_return(emitted, block.end)
@@ -426,7 +474,7 @@ class Emitter:
             out += encode.push_immediate(address)
         else:
             out += encode.push_at(0)
-            emitted.literals.append((len(out) - 4, address))
+            emitted.literals += ((len(out) - 4, address),)
 
     def _indirect(
         self, emitted: Emitted, block: SourceBlock, facts: Facts, encoding: bytes, at: int, slot: int
@@ -445,7 +493,7 @@ class Emitter:
         else:
             self._load_target(emitted, encoding, facts, block.end, at)
             if facts.kind is Kind.INDIRECT_CALL:
-                emitted.pushes[len(out)] = len(block.facts) - 1
+                emitted.pushes = {**emitted.pushes, len(out): len(block.facts) - 1}
                 self._push_return(emitted, block.end)
                 emitted.returns_to = block.end
         out += self._lookup

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from iced_x86 import (
     Code,
+    ConstantOffsets,
     Instruction,
     InstructionInfoFactory,
     MemorySize,
@@ -151,28 +152,41 @@ class FactTable:
     """Facts by encoding. Control transfers are the same whatever their displacement."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Facts] = {}
+        self.known: dict[bytes, Facts] = {}
+        self.branches: dict[bytes, Facts] = {}
+        self._shapes: dict[bytes, Facts] = {}
         self._info = InstructionInfoFactory()
 
-    def get(self, encoding: bytes) -> Facts | None:
-        """What is known of an encoding already."""
-        return self._known.get(encoding)
+    def learn(self, encoding: bytes, instruction: Instruction, constants: ConstantOffsets | None) -> Facts:
+        """Remember the facts of a decoded instruction, working them out if none of its
+        shape (all but a RIP-relative displacement) is known.
 
-    def learn(self, encoding: bytes, instruction: Instruction, displacement: int) -> Facts:
-        """Work out and remember the facts of a decoded instruction.
-
-        `displacement` is the offset of its displacement in the encoding.
+        `constants` says where its displacement is in the encoding (None: it
+        has none that matters).
         """
+        displacement = 0
+        if constants is not None and instruction.is_ip_rel_memory_operand:
+            displacement = constants.displacement_offset
+            shape = encoding[:displacement] + encoding[displacement + 4 :]
+            facts = self._shapes.get(shape)
+            if facts is None:
+                facts = self._shapes[shape] = self._work_out(encoding, instruction, displacement)
+        else:
+            facts = self._work_out(encoding, instruction, 0)
+        self.known[encoding] = facts
+        return facts
+
+    def _work_out(self, encoding: bytes, instruction: Instruction, displacement: int) -> Facts:
         flow = flow_of(instruction)
         kind = self._kind(instruction, flow)
         reads, kills = self._flags(instruction)
         read, killed, writes = self._operands(instruction)
-        facts = Facts(
+        return Facts(
             kind=kind,
             flow=flow,
             reads=reads,
             kills=kills,
-            displacement=displacement if instruction.is_ip_rel_memory_operand else 0,
+            displacement=displacement,
             number=self._number(instruction, read, killed),
             immediate=instruction.immediate16 if instruction.code == Code.RETNQ_IMM16 else 0,
             condition=_condition(encoding, instruction) if kind is Kind.BRANCH else 0,
@@ -183,8 +197,6 @@ class FactTable:
             ends=flow.ends_block,
             condition_falls=flow is Flow.BRANCH,
         )
-        self._known[encoding] = facts
-        return facts
 
     @staticmethod
     def _kind(instruction: Instruction, flow: Flow) -> Kind:
