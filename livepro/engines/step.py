@@ -195,7 +195,7 @@ class StepEngine(Engine):
             if pc == addresses[index]:
                 return  # one iteration of several: not retired yet
         if quirk is not Quirk.NONE:
-            self._after_quirk(state, quirk)
+            self._after_quirk(state, quirk, returned=pc == addresses[index + 1])
         state.held = False
         after = index + 1
         if quirk is Quirk.SHADOW and after < len(code) and (pc != addresses[after] or code.reps[after]):
@@ -259,8 +259,9 @@ class StepEngine(Engine):
         state.tally.rep_iterations += done
         state.before = registers
 
-    def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
-        self.isa.after_step(quirk, state.thread)
+    def _after_quirk(self, state: StepThread, quirk: Quirk, *, returned: bool) -> None:
+        if returned:  # not by sigreturn, whose registers are all the program's own
+            self.isa.after_step(quirk, state.thread)
         state.muddled |= quirk is Quirk.POP_FLAGS
         if quirk is Quirk.SYSCALL:
             layout = self.isa.registers

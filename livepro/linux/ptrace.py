@@ -127,6 +127,15 @@ class SignalInfo(ctypes.Structure):
         ("_rest", ctypes.c_byte * 104),
     )
 
+    @property
+    def address(self) -> int:
+        """The address of a fault."""
+        return self.pid & 0xFFFF_FFFF | self.uid << 32
+
+    @address.setter
+    def address(self, value: int) -> None:
+        self.pid, self.uid = ctypes.c_int(value & 0xFFFF_FFFF).value, value >> 32
+
 
 _library = ctypes.PyDLL(None, use_errno=True)
 raw: Callable[[int, int, int | None, int | None], int] = _library.ptrace

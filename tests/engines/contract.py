@@ -47,8 +47,6 @@ class EngineContract:
     engine: ClassVar[str]
     heavy: ClassVar[bool] = False
     unfit: ClassVar[dict[str, str]] = {}
-    deviations: ClassVar[dict[str, int]] = {}
-    """Instructions that the engine counts beyond the proof, by fixture: known, exact, explained."""
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
@@ -71,10 +69,7 @@ class EngineContract:
             (p["exit"], p["instructions"], _sum(p, "rep_instructions"), _sum(p, "rep_iterations"))
             for p in seen.processes
         ]
-        extra = self.deviations.get(fixture.name, 0)
-        proved = [
-            (p.exit, p.instructions + extra, p.rep_instructions, p.rep_iterations) for p in fixture.processes
-        ]
+        proved = [(p.exit, p.instructions, p.rep_instructions, p.rep_iterations) for p in fixture.processes]
         if fixture.fuzzy:
             assert [row[0] for row in got] == [row[0] for row in proved]
             assert seen.result["instructions"] >= fixture.instructions

@@ -24,7 +24,7 @@ from livepro.engines.translate import layout, memory
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import Block, CodeSpace, Place, Stop
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitter import Emitter
+from livepro.engines.translate.x86_64.emitter import Emitter, canonical, undo_stack
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import TRAP_STATUS, WALL
@@ -183,6 +183,13 @@ class TranslateEngine(Engine):
             return
         registers = state.thread.registers()
         self._give_back(state, registers)
+        if not canonical(target):
+            # The processor faults before such a branch retires: undo what it did, and
+            # let it fault at its own place.
+            source = space.by_slot[int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF]
+            registers.rsp += undo_stack(source.source.facts[-1])
+            state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
+            target = source.source.pc + source.source.offsets[-2]
         state.thread.set_registers(registers)
         self._step_natively(state, target)
 
@@ -290,9 +297,9 @@ class TranslateEngine(Engine):
         assert block is not None
         source = block.source
         self._leave_native(state)
-        if source.facts[index].flow is Flow.SYSCALL:
-            self._after_system_call(state)
         executed = index + 1
+        if source.facts[index].flow is Flow.SYSCALL:
+            self._after_system_call(state, returned=pc == source.pc + source.offsets[executed])
         if executed < len(source.facts):
             if pc == source.pc + source.offsets[executed] and state.space.find(source.pc) is block:
                 self._go(state, stop.resume)
@@ -306,8 +313,9 @@ class TranslateEngine(Engine):
         state.program_gs = ptrace.peek_user(tid, self._gs_at)
         ptrace.poke_user(tid, self._gs_at, state.space.memory.area_address(state.area))
 
-    def _after_system_call(self, state: TranslatedThread) -> None:
-        self.isa.after_step(Quirk.SYSCALL, state.thread)
+    def _after_system_call(self, state: TranslatedThread, *, returned: bool) -> None:
+        if returned:  # not by sigreturn, whose registers are all the program's own
+            self.isa.after_step(Quirk.SYSCALL, state.thread)
         registers = self.isa.registers
         number = getattr(state.before, registers.syscall_number)
         if number in self._remapping:
@@ -359,6 +367,8 @@ class TranslateEngine(Engine):
             elif state.mode is Mode.DELIVERING:
                 state.native = None
                 self._end_native(state)
+            elif state.native is not None and state.native.raises:
+                self.signalled(thread, signal.SIGTRAP)
             else:
                 self._end_native(state)
         else:
@@ -413,10 +423,18 @@ class TranslateEngine(Engine):
             self._refund(state, place, registers)
         if within in block.details.pushes:
             self._give_back(state, registers)
+        if fault and state.held is not None:
+            self._place_fault(state.held[1], place.pc, pc)
         if place.behind_syscall:
             registers.rcx = place.pc
         self._uncount(state, block, place.index, counted=place.counted)
         self._deliver(state, registers, place.pc)
+
+    @staticmethod
+    def _place_fault(info: ptrace.SignalInfo, pc: int, copied: int) -> None:
+        """A fault that names the instruction (SIGFPE, SIGILL) names the program's."""
+        if info.address == copied:
+            info.address = pc
 
     def _deliver(self, state: TranslatedThread, registers: Any, pc: int) -> None:
         """Let the kernel build the signal frame with the program's own registers."""
@@ -518,7 +536,7 @@ class TranslateEngine(Engine):
         if space is None:
             inherited = self._inherited.pop(process, None)
             space = self._open(thread) if inherited is None else self._inherit(thread, inherited)
-        area = self._take_area(space)
+        area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
         if self.options.cut is not None:
@@ -549,11 +567,12 @@ class TranslateEngine(Engine):
         if not self._shares_memory(process.pid, space.process.pid):
             sharing = self._sharing(thread, space.gadget)
             create = sharing.create
-            data, areas = space.memory.data, space.memory.areas
+            # One thread comes through a fork: one window of areas will do.
+            data, areas = space.memory.data, space.memory.windows[0]
             everything = [(0, layout.DATA_SIZE)]
             memories = memory.ThreadAreas(
                 create(data.size, data.base, executable=False, copy=(data, everything)),
-                create(areas.size, areas.base, executable=False, copy=(areas, [])),
+                [create(areas.size, areas.base, executable=False, copy=(areas, []))],
             )
             caches = [
                 create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c)))
@@ -585,10 +604,16 @@ class TranslateEngine(Engine):
     def _shares_memory(one: int, other: int) -> bool:
         return bool(ctypes.CDLL(None).syscall(_KCMP, one, other, _KCMP_VM, 0, 0) == 0)
 
-    def _take_area(self, space: CodeSpace) -> int:
+    def _take_area(self, thread: TracedThread, space: CodeSpace) -> int:
+        """The index of an unused area; a window more is mapped if there is none."""
         free = self._free_areas[space]
         if free:
             return free.pop()
+        if space.users == space.memory.room:
+            sharing = self._sharing(thread, space.gadget)
+            place = memory.areas_address(thread.process.space)
+            space.memory.windows.append(sharing.create(layout.AREAS_SIZE, place, executable=False))
+            thread.process.remapped()
         space.users += 1
         return space.users - 1
 
@@ -611,7 +636,7 @@ class TranslateEngine(Engine):
         finally:
             thread.write(registers.rip, text)
         emitter = Emitter(data.base, self._watched, budgeted=self.options.cut is not None)
-        space = CodeSpace(process, memory.ThreadAreas(data, areas), emitter)
+        space = CodeSpace(process, memory.ThreadAreas(data, [areas]), emitter)
         space.add_cache(cache)
         for number in self._watched:
             data.map[layout.WATCHED + number] = 1

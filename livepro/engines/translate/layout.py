@@ -1,7 +1,7 @@
 """Where things are in the memory that livepro adds to a process.
 
 Memfds are mapped by both sides: a data window below 2 GiB (so that a lookup
-can address it absolutely), one window of thread areas, reached through the
+can address it absolutely), windows of thread areas, reached through the
 thread's segment base, and code caches near the modules they copy. The files
 are sparse: only what is touched costs memory.
 """
@@ -26,12 +26,15 @@ SPILL = tuple(range(0, 64, 8))
 REP_ITERATIONS = 0x40
 BUDGET = 0x48
 """Instructions left in the thread's interval; negative makes the next block stop."""
+SITE = 0x50
+"""The slot of the block whose indirect branch was looked up last."""
 COUNTERS = 0x1000
 MAX_SLOTS = (1 << 20) - COUNTERS // 8
 AREA_SIZE = COUNTERS + MAX_SLOTS * 8
-MAX_AREAS = 4096
+AREAS_PER_WINDOW = 64
+"""Threads that share one mapping; more threads, more windows."""
 
-AREAS_SIZE = AREA_SIZE * MAX_AREAS
+AREAS_SIZE = AREA_SIZE * AREAS_PER_WINDOW
 
 # -- code caches
 

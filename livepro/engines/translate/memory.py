@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import mmap
 import os
+import resource
 import signal
 from collections.abc import Mapping
 from typing import Any
@@ -91,6 +93,28 @@ class Injector:
         return result
 
 
+def _resize(descriptor: int, size: int) -> None:
+    """Make a memfd `size` bytes long, past livepro's own limit on file sizes if it may.
+    Raises LiveproError if it may not."""
+    try:
+        os.ftruncate(descriptor, size)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        except (OSError, ValueError):
+            raise LiveproError(
+                f"The limit on file sizes ({hard} bytes) forbids the memory that livepro shares with the program.",
+                "Raise it (`ulimit -f unlimited`), or use `--engine block`.",
+            ) from None
+        try:
+            os.ftruncate(descriptor, size)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 class SharedFile:
     """A memfd mapped whole on livepro's side and at `base` in the target.
 
@@ -136,7 +160,7 @@ class Sharing:
         try:
             here = os.open(f"/proc/{self._injector.pid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
             try:
-                os.ftruncate(here, size)
+                _resize(here, size)
                 file = SharedFile(here, size)
             finally:
                 os.close(here)
@@ -158,22 +182,31 @@ class Sharing:
 class ThreadAreas:
     """The data window and the thread areas of one address space."""
 
-    def __init__(self, data: SharedFile, areas: SharedFile) -> None:
+    def __init__(self, data: SharedFile, windows: list[SharedFile]) -> None:
         self.data = data
-        self.areas = areas
+        self.windows = windows
         self._views: dict[int, npt.NDArray[np.uint64]] = {}
 
     def area(self, index: int) -> npt.NDArray[np.uint64]:
         """A thread's area as 64-bit words (uint64, AREA_SIZE / 8), live."""
         view = self._views.get(index)
         if view is None:
-            view = np.frombuffer(self.areas.map, np.uint64, layout.AREA_SIZE // 8, index * layout.AREA_SIZE)
+            window, place = divmod(index, layout.AREAS_PER_WINDOW)
+            view = np.frombuffer(
+                self.windows[window].map, np.uint64, layout.AREA_SIZE // 8, place * layout.AREA_SIZE
+            )
             self._views[index] = view
         return view
 
     def area_address(self, index: int) -> int:
         """Where a thread's area is in the target."""
-        return self.areas.base + index * layout.AREA_SIZE
+        window, place = divmod(index, layout.AREAS_PER_WINDOW)
+        return self.windows[window].base + place * layout.AREA_SIZE
+
+    @property
+    def room(self) -> int:
+        """Areas that the windows hold."""
+        return len(self.windows) * layout.AREAS_PER_WINDOW
 
     def table(self) -> npt.NDArray[np.uint64]:
         """The lookup table (uint64, 65,536), live."""

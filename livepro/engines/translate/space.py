@@ -24,6 +24,8 @@ from livepro.tracee import TracedProcess
 _CHAIN = 6  # blocks laid out in a row at a miss
 _EAGER = 10  # blocks translated at a miss, besides
 
+_INT1 = 0xF1  # its debug exception looks like that of a step
+
 _pack_i32 = struct.Struct("<i").pack
 
 
@@ -73,6 +75,7 @@ class Stop:
     index: int = 0
     resume: int = 0
     counted: bool = False
+    raises: bool = False
 
 
 def _check_for(mapping: Mapping | None) -> Check:
@@ -114,6 +117,7 @@ class CodeSpace:
         self.caches: list[Cache] = []
         self.blocks: dict[int, Block] = {}
         self.sources: list[SourceBlock] = []
+        self.by_slot: list[Block] = []
         self.mappings: list[Mapping | None] = []
         self.stops: dict[int, Stop] = {}
         self.landings: dict[int, int] = {}
@@ -140,6 +144,7 @@ class CodeSpace:
             child.caches.append(cache)
         child.blocks = self.blocks.copy()
         child.sources = self.sources.copy()
+        child.by_slot = self.by_slot.copy()
         child.mappings = self.mappings.copy()
         child.stops = self.stops.copy()
         child.landings = self.landings.copy()
@@ -315,10 +320,12 @@ class CodeSpace:
         cache.starts.append(at)
         cache.blocks.append(block)
         self.blocks[source.pc] = block
+        self.by_slot.append(block)
         cache.hot = at + block.size
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
-            self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted)
+            raises = source.code[source.offsets[index + 1] - 1] == _INT1
+            self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
         for offset, index in details.changes:
             self.stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
         if check is not Check.NEVER:

@@ -289,7 +289,7 @@ class Emitter:
             elif kind is Kind.NATIVE or kind is Kind.INVALID:
                 self._native(emitted, index)
             else:
-                self._terminator(emitted, block, facts, encoding, at, slot if counter < 0 else -1)
+                self._terminator(emitted, block, facts, encoding, at, slot, counts=counter < 0)
         out += block.code[start : offsets[-1]]
         emitted.marks.append(len(out))
         if block.cut:
@@ -436,7 +436,15 @@ class Emitter:
         out += encode.move_absolute(encode.RCX, end)
 
     def _terminator(
-        self, emitted: Emitted, block: SourceBlock, facts: Facts, encoding: bytes, at: int, slot: int
+        self,
+        emitted: Emitted,
+        block: SourceBlock,
+        facts: Facts,
+        encoding: bytes,
+        at: int,
+        slot: int,
+        *,
+        counts: bool,
     ) -> None:
         out = emitted.code
         kind = facts.kind
@@ -458,7 +466,7 @@ class Emitter:
             emitted.falls = block.target
             emitted.returns_to = block.end
         else:
-            self._indirect(emitted, block, facts, encoding, at, slot)
+            self._indirect(emitted, block, facts, encoding, at, slot, counts=counts)
 
     @staticmethod
     def padding(at: int, before: int) -> bytes:
@@ -477,14 +485,22 @@ class Emitter:
             emitted.literals += ((len(out) - 4, address),)
 
     def _indirect(
-        self, emitted: Emitted, block: SourceBlock, facts: Facts, encoding: bytes, at: int, slot: int
+        self,
+        emitted: Emitted,
+        block: SourceBlock,
+        facts: Facts,
+        encoding: bytes,
+        at: int,
+        slot: int,
+        *,
+        counts: bool,
     ) -> None:
         """Load the target into rax and look it up. The table leads to a landing
         that checks rax and gives rax and rcx back, or to a stop."""
         out = emitted.code
         out += _SAVE_RAX
         out += _SAVE_RCX
-        if slot >= 0:
+        if counts:
             self._count_in_lookup(emitted, slot, len(block.facts))
         if facts.kind is Kind.RETURN:
             out += encode.POP_RAX
@@ -496,6 +512,8 @@ class Emitter:
                 emitted.pushes = {**emitted.pushes, len(out): len(block.facts) - 1}
                 self._push_return(emitted, block.end)
                 emitted.returns_to = block.end
+        # Should the target turn out not to be canonical, the branch itself must fault.
+        out += encode.store_area_immediate(layout.SITE, slot)
         out += self._lookup
 
     def _count_in_lookup(self, emitted: Emitted, slot: int, length: int) -> None:
@@ -557,3 +575,16 @@ def _landing(target: int) -> bytes:
 
 LANDING_ELSE = 10 + 4 + 2 + 1
 """Offset of the displacement in a landing's jump to the next landing or to the stop."""
+
+
+def canonical(address: int) -> bool:
+    """Whether an address is one that a branch may lead to: bits 47 to 63 alike (SDM vol. 1,
+    3.3.7.1)."""
+    return address >> 47 in (0, (1 << 17) - 1)
+
+
+def undo_stack(facts: Facts) -> int:
+    """What to add to rsp to take back what an indirect terminator did to it."""
+    if facts.kind is Kind.RETURN:
+        return -8 - facts.immediate
+    return 8 if facts.kind is Kind.INDIRECT_CALL else 0

@@ -29,6 +29,11 @@ def store_area(register: int, offset: int) -> bytes:
     return bytes((0x65, 0x48 | register >> 3 << 2, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
 
 
+def store_area_immediate(offset: int, value: int) -> bytes:
+    """mov dword gs:[offset], imm32"""
+    return b"\x65\xc7\x04\x25" + _i32(offset) + _u32(value)
+
+
 def load_area(register: int, offset: int) -> bytes:
     """mov r64, gs:[offset]"""
     return bytes((0x65, 0x48 | register >> 3 << 2, 0x8B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
