@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -65,13 +66,14 @@ class UnderEngine:
     """Runs a program under livepro's engine of that name."""
 
     engine: str
-    timeout: float = 120.0
+    timeout: float | None = None  # seconds; None: by the number of sequences
 
     def __call__(self, program: Program) -> Outcome:
         counted = program.path.with_name(f"{program.path.name}.{self.engine}.npz")
         counted.unlink(missing_ok=True)
         command = [sys.executable, str(_WORKER), self.engine, str(program.path), str(counted)]
-        outcome = _capture(command, program, self.timeout)
+        timeout = 15 + len(program.sequences) / 10 if self.timeout is None else self.timeout
+        outcome = _capture(command, program, timeout)
         if outcome.trouble or not counted.exists():
             return Outcome(outcome.records, outcome.trouble or "livepro wrote no counts")
         with np.load(counted) as found:
@@ -93,7 +95,9 @@ def _capture(command: list[str], program: Program, timeout: float) -> Outcome:
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
     trouble = ""
     with out.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.PIPE, env=environment)
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.PIPE, env=environment, preexec_fn=_limit_output(program)
+        )
         try:
             _, errors = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -108,6 +112,13 @@ def _capture(command: list[str], program: Program, timeout: float) -> Outcome:
     whole = len(data) // RECORD_SIZE
     records = tuple(data[i * RECORD_SIZE : (i + 1) * RECORD_SIZE] for i in range(whole))
     return Outcome(records, trouble)
+
+
+def _limit_output(program: Program) -> Callable[[], None]:
+    """A program that writes records without end must not fill the disk."""
+    # An engine's shared memory counts as files, too: sparse, but large.
+    most = 2 * len(program.sequences) * RECORD_SIZE + (1 << 30)
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 @dataclass

@@ -37,6 +37,39 @@ def shrink(sequence: Sequence, fails: Check, seconds: float = 60.0) -> Sequence:
     return sequence
 
 
+def shrink_company(
+    sequences: list[Sequence], fails: Callable[[list[Sequence]], bool], seconds: float
+) -> list[Sequence]:
+    """A short program that still fails, from one whose failing sequence does not fail alone.
+
+    First sequences are taken away, then parts of those that are left. The
+    result is `sequences` if the program does not fail again.
+    """
+    deadline = time.monotonic() + seconds
+    chunk = len(sequences) // 2
+    while chunk and time.monotonic() < deadline:
+        start = 0
+        while start < len(sequences) and time.monotonic() < deadline:
+            fewer = sequences[:start] + sequences[start + chunk :]
+            if fewer and fails(fewer):
+                sequences = fewer
+            else:
+                start += chunk
+        chunk //= 2
+    for index in range(len(sequences)):
+        again = True
+        while again and time.monotonic() < deadline:
+            again = False
+            for smaller in _reductions(sequences[index]):
+                candidate = [*sequences[:index], smaller, *sequences[index + 1 :]]
+                if time.monotonic() > deadline:
+                    break
+                if fails(candidate):
+                    sequences, again = candidate, True
+                    break
+    return sequences
+
+
 def size(sequence: Sequence) -> int:
     """The number of instructions in it."""
     return sum(not isinstance(item, Label | Word) for item in sequence.items())
