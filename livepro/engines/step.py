@@ -136,7 +136,8 @@ class StepEngine(Engine):
             self._enter(state, pc)
             self.resume(state.thread)
             return False
-        if kind == _TRAP_BRKPT and unmoved:
+        if unmoved and (kind == _TRAP_BRKPT or (kind == _TRAP_TRACE and state.counted)):
+            state.counted = False
             state.suspect = False
             self.resume(state.thread)
             return False
@@ -155,10 +156,14 @@ class StepEngine(Engine):
         self.resume(thread, number)
 
     def interrupted(self, thread: TracedThread) -> None:
-        self._settle(thread)
+        self._settle(thread, trap_due=True)
 
-    def _settle(self, thread: TracedThread) -> None:
-        """At a stop that is no step: count what retired on the way to it."""
+    def _settle(self, thread: TracedThread, *, trap_due: bool = False) -> None:
+        """At a stop that is no step: count what retired on the way to it.
+
+        `trap_due` is for a stop that the kernel makes before it takes signals: if the
+        thread has moved, its step's own SIGTRAP is yet to be reported.
+        """
         state = self._states.get(thread.tid)
         if state is None:
             return
@@ -174,6 +179,8 @@ class StepEngine(Engine):
             if result in _RESTARTS:
                 state.held = True
                 return
+        else:
+            state.counted = trap_due
         self._advance(state, pc)
 
     def resume(self, thread: TracedThread, number: int = 0) -> None:

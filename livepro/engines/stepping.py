@@ -58,14 +58,16 @@ class StepThread:
     """Where a thread is: about to attempt instruction `index` of `block`.
 
     `suspect` says that the next trap may not stand for an executed
-    instruction; `held`, that a system call has been entered and will be
-    restarted, so it has yet to be counted; `muddled`, that the kernel takes the
-    tracer's trap flag for the program's until a resumption without stepping.
+    instruction; `counted`, that it may stand for one that has been counted;
+    `held`, that a system call has been entered and will be restarted, so it has
+    yet to be counted; `muddled`, that the kernel takes the tracer's trap flag
+    for the program's until a resumption without stepping.
     """
 
     __slots__ = (
         "before",
         "block",
+        "counted",
         "expect",
         "expected",
         "held",
@@ -89,5 +91,6 @@ class StepThread:
         self.index = 0
         self.before: object = None
         self.suspect = True
+        self.counted = False
         self.held = False
         self.muddled = False

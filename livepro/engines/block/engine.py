@@ -200,7 +200,7 @@ class BlockEngine(Spaces):
         if state is not None and state.plan is not None and self._pc(thread.tid) in state.plan.ends:
             state.owed = True
         else:
-            self._settle(thread)
+            self._settle(thread, trap_due=True)
 
     def stopped(self, thread: TracedThread) -> None:
         self.interrupted(thread)
@@ -208,12 +208,12 @@ class BlockEngine(Spaces):
         if state is not None:
             self._no_longer_running(state)
 
-    def _settle(self, thread: TracedThread) -> None:
+    def _settle(self, thread: TracedThread, *, trap_due: bool = False) -> None:
         state = self._running.get(thread.tid)
         if state is not None and state.watched:
             self._unwatch(state)
         if state is None or state.plan is None:
-            super()._settle(thread)
+            super()._settle(thread, trap_due=trap_due)
         else:
             self._stand(state, self._pc(thread.tid) & ADDRESS_MASK)
             state.suspect = True

@@ -157,6 +157,7 @@ class Patching(StepEngine):
             carry = self.isa.terminator(last, start)
             if carry is not None:
                 site = text.site(start, last, carry)
+                self._barred += site.barred
         return site
 
     def _plan(self, state: BlockThread, node: Node) -> Plan:

@@ -14,7 +14,7 @@ from livepro.engines.block.patching import Patching
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.stepping import StepThread
-from livepro.isa.base import Isa, Quirk
+from livepro.isa.base import Isa
 from livepro.linux.proc import Memory
 from livepro.linux.vm import shares_memory
 from livepro.tracee import TracedProcess
@@ -35,28 +35,17 @@ class Spaces(Patching):
 
     # -- memory that changes
 
-    def _after_quirk(self, state: StepThread, quirk: Quirk) -> None:
+    def _remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
         assert isinstance(state, BlockThread)
-        self.isa.after_step(quirk, state.thread)
-        if quirk is not Quirk.SYSCALL:
-            return
         layout = self.isa.registers
-        number = getattr(state.before, layout.syscall_number)
-        if number not in self._remapping:
-            return
         result = getattr(state.thread.registers(), layout.syscall_result)
         if result in _FAILED:
             return
-        arguments = [getattr(state.before, name) for name in layout.syscall_arguments[:3]]
-        self._changed(state, number, arguments, result)
-
-    def _changed(self, state: BlockThread, number: int, arguments: list[int], result: int) -> None:
-        """A system call has changed the mappings."""
-        text = state.text
-        start, size, new_size = arguments
-        if number in self._placing:
-            start = result
+        number = getattr(state.before, layout.syscall_number)
+        new_size = getattr(state.before, layout.syscall_arguments[2])
+        start = result if number in self._placing else address
         end = start + size
+        text = state.text
         old = state.thread.process.space
         touched = any(m.executable and m.start < end and start < m.end for m in old.mappings)
         for process, other in self._texts.items():
