@@ -30,13 +30,18 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="sequences in a program")
     parser.add_argument("--keep-going", action="store_true", help="do not end with the first failure")
     parser.add_argument("--directory", type=Path, help="where to keep files (default: a new one)")
+    parser.add_argument(
+        "--strict", action="store_true", help="after a fault, compare dead flags, too (see deadflags.py)"
+    )
     args = parser.parse_args()
     names = [name for group in args.engine or [available_engines()] for name in group]
     directory = args.directory or Path(tempfile.mkdtemp(prefix="livepro-fuzz."))
     directory.mkdir(parents=True, exist_ok=True)
     engines = {name: UnderEngine(name) for name in names}
-    everything = Campaign(engines, directory)
-    fast = Campaign({name: run for name, run in engines.items() if name != "step"}, directory)
+    everything = Campaign(engines, directory, strict=args.strict)
+    fast = Campaign(
+        {name: run for name, run in engines.items() if name != "step"}, directory, strict=args.strict
+    )
     if args.sequence:
         place = placement(args.sequence.rpartition(":")[0])
         reports = everything.run([sequence(args.sequence, place.options())], place, "one")

@@ -24,12 +24,13 @@ class Campaign:
     """Runs programs in `directory` under `engines` (name to executor).
 
     The first engine is the reference for the counts of the others. Shrinking a
-    failure takes at most about `shrink_seconds`.
+    failure takes at most about `shrink_seconds`. `strict`: see `Comparison`.
     """
 
     engines: Mapping[str, Executor]
     directory: Path
     shrink_seconds: float = 60.0
+    strict: bool = False
     sequences_run: int = 0
     instructions: dict[str, int] = field(default_factory=dict)
 
@@ -44,7 +45,7 @@ class Campaign:
         The files of a program that does not fail are removed.
         """
         program = build(sequences, place, self.directory, f"fuzz.{name}")
-        comparison = Comparison.of(program)
+        comparison = Comparison.of(program, strict=self.strict)
         reports = []
         if comparison.unstable:
             seeds = ", ".join(sequences[index].seed for index in sorted(comparison.unstable))
@@ -55,10 +56,13 @@ class Campaign:
             failures = comparison.failures(outcome)
             if failures:
                 counter = self.engines[first] if comparison.reference is not None else None
-                explainer = Explainer(engine, execute, counter, self.directory, self.shrink_seconds)
+                explainer = Explainer(
+                    engine, execute, counter, self.directory, self.shrink_seconds, self.strict
+                )
                 reports.append(explainer.report(comparison, failures))
             if engine == first and not outcome.trouble:
                 comparison.reference = outcome
+                comparison.uncounted = frozenset(failure.index for failure in failures)
             self.instructions[engine] = self.instructions.get(engine, 0) + outcome.total
         self.sequences_run += len(sequences)
         if not reports:

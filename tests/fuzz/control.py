@@ -1,4 +1,4 @@
-"""Statements that change where control goes."""
+"""Statements that change where control goes: branches, loops, indirect jumps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iced_x86 import Code, Instruction, MemoryOperand, Register
 
 from . import asm
-from .asm import RAX, RBP, RCX, RSP
+from .asm import RCX
 from .code import Branch, Ins, Item, Label, Node, Raw, Word, upper_size, words
 from .operands import REACH, Context, Unsuitable
 
@@ -40,7 +40,8 @@ class Scope:
     callees: list[tuple[int, int, int]]
 
 
-def _jcc(scope: Scope, target: int, near: bool | None = None) -> Branch:
+def jcc(scope: Scope, target: int, near: bool | None = None) -> Branch:
+    """A conditional branch on anything; short, near, or as it comes out."""
     rng = scope.context.rng
     name = rng.choice(_CONDITIONS)
     return Branch(
@@ -52,7 +53,8 @@ def _jcc(scope: Scope, target: int, near: bool | None = None) -> Branch:
     )
 
 
-def _jmp(scope: Scope, target: int) -> Branch:
+def jmp(scope: Scope, target: int) -> Branch:
+    """A direct jump, short or near."""
     return Branch(Code.JMP_REL8_64, Code.JMP_REL32_64, target, want_short=scope.context.rng.random() < 0.6)
 
 
@@ -61,11 +63,13 @@ def call_to(target: int) -> Branch:
     return Branch(None, Code.CALL_REL32_64, target)
 
 
-def _cost(*bodies: list[Node]) -> int:
+def cost_of(*bodies: list[Node]) -> int:
+    """The bound of the instructions executed by all of these."""
     return sum(node.cost for body in bodies for node in body)
 
 
-def _with(context: Context, register: int) -> Context:
+def keeping(context: Context, register: int) -> Context:
+    """The same context with one more register reserved."""
     return context.but(reserved=context.reserved | {register})
 
 
@@ -79,19 +83,19 @@ def if_else(scope: Scope) -> Node:
     behind, other = scope.labels.new(), scope.labels.new()
     if rng.random() < 0.15 and upper_size(then) <= _SHORT_REACH:
         code = rng.choice((Code.JRCXZ_REL8_64, Code.JECXZ_REL8_64))
-        return Node(((Branch(code, None, behind),), then, (Label(behind),)), cost=1 + _cost(then))
+        return Node(((Branch(code, None, behind),), then, (Label(behind),)), cost=1 + cost_of(then))
     if rng.random() < 0.5:
-        return Node(((_jcc(scope, behind),), then, (Label(behind),)), cost=1 + _cost(then))
+        return Node(((jcc(scope, behind),), then, (Label(behind),)), cost=1 + cost_of(then))
     orelse = scope.body(scope.context, rng.randrange(1, 3))
     return Node(
         (
-            (_jcc(scope, other),),
+            (jcc(scope, other),),
             then,
-            (_jmp(scope, behind), Label(other)),
+            (jmp(scope, behind), Label(other)),
             orelse,
             (Label(behind),),
         ),
-        cost=2 + _cost(then, orelse),
+        cost=2 + cost_of(then, orelse),
     )
 
 
@@ -104,7 +108,7 @@ def loop(scope: Scope) -> Node:
     if counter in scope.context.reserved:
         raise Unsuitable
     times = rng.randrange(1, 6)
-    body = scope.body(_with(scope.context, counter), rng.randrange(1, 4))
+    body = scope.body(keeping(scope.context, counter), rng.randrange(1, 4))
     top, out, check = scope.labels.new(), scope.labels.new(), scope.labels.new()
     register = asm.r64(counter)
     back = Branch(Code.JNE_REL8_64, Code.JNE_REL32_64, top, want_short=rng.random() < 0.7)
@@ -121,14 +125,14 @@ def loop(scope: Scope) -> Node:
             back,
         )
     elif kind == "while":
-        first = (asm.mov_imm(counter, times), _jmp(scope, check), Label(top))
+        first = (asm.mov_imm(counter, times), jmp(scope, check), Label(top))
         again = Branch(Code.JNS_REL8_64, Code.JNS_REL32_64, top, want_short=rng.random() < 0.7)
         last = (Label(check), asm.ins(Code.DEC_RM64, register), again)
     elif kind == "jrcxz":
         last = (
             asm.lea(RCX, asm.at(register, -1)),
             Branch(Code.JRCXZ_REL8_64, None, out),
-            _jmp(scope, top),
+            jmp(scope, top),
             Label(out),
         )
     else:
@@ -145,22 +149,22 @@ def loop(scope: Scope) -> Node:
                 Branch(code, None, check),
                 Branch(Code.JMP_REL8_64, Code.JMP_REL32_64, out, want_short=True),
                 Label(check),
-                _jmp(scope, top),
+                jmp(scope, top),
                 Label(out),
             )
-    return Node((first, body, last), cost=2 + times * (_cost(body) + 4))
+    return Node((first, body, last), cost=2 + times * (cost_of(body) + 4))
 
 
 def recursion(scope: Scope) -> Node:
     """A function that calls itself a few times."""
     rng = scope.context.rng
     counter = scope.context.free()
-    body = scope.body(_with(scope.context, counter).but(frame=0), rng.randrange(1, 3))
+    body = scope.body(keeping(scope.context, counter).but(frame=0), rng.randrange(1, 3))
     entry, out, behind = (scope.labels.new() for _ in range(3))
     times = rng.randrange(1, 5)
     return Node(
         (
-            (asm.mov_imm(counter, times), call_to(entry), _jmp(scope, behind), Label(entry)),
+            (asm.mov_imm(counter, times), call_to(entry), jmp(scope, behind), Label(entry)),
             body,
             (
                 asm.ins(Code.DEC_RM32, asm.r32(counter)),
@@ -171,7 +175,7 @@ def recursion(scope: Scope) -> Node:
                 Label(behind),
             ),
         ),
-        cost=4 + times * (_cost(body) + 4),
+        cost=4 + times * (cost_of(body) + 4),
     )
 
 
@@ -185,7 +189,7 @@ def jump_table(scope: Scope) -> Node:
     labels = [scope.labels.new() for _ in range(cases)]
     behind, table = scope.labels.new(), scope.labels.new()
     index = context.free()
-    base = _with(context, index).free()
+    base = keeping(context, index).free()
     choose: list[Item] = [asm.movzx8(index, rng.randrange(16)), asm.and_imm(index, cases - 1)]
     notrack = b"\x3e" if rng.random() < 0.1 else b""
     kind = rng.choice(("addresses", "distances", "load") + (("absolute",) if context.low else ()))
@@ -216,8 +220,8 @@ def jump_table(scope: Scope) -> Node:
     costs = []
     for label in labels:
         body = scope.body(context, rng.randrange(1, 3))
-        costs.append(_cost(body))
-        parts += [(Label(label),), body, (_jmp(scope, behind),)]
+        costs.append(cost_of(body))
+        parts += [(Label(label),), body, (jmp(scope, behind),)]
     parts.append((Label(behind),))
     return Node(tuple(parts), pool, cost=7 + max(costs))
 
@@ -230,12 +234,12 @@ def goto(scope: Scope) -> Node:
     """An indirect jump over bytes that are no code."""
     rng = scope.context.rng
     target, pool_label = scope.labels.new(), scope.labels.new()
-    items, pool = _transfer(scope, target, pool_label, Code.JMP_RM64)
+    items, pool = transfer(scope, target, pool_label, Code.JMP_RM64)
     junk = (Raw(rng.randbytes(rng.randrange(1, 12))),) if rng.random() < 0.5 else ()
     return Node(((*items, *junk, Label(target)),), pool, cost=4)
 
 
-def _transfer(scope: Scope, target: int, table: int, code: int) -> tuple[list[Item], tuple[Item, ...]]:
+def transfer(scope: Scope, target: int, table: int, code: int) -> tuple[list[Item], tuple[Item, ...]]:
     """An indirect jump or call (`code`) to `target`, and the pool that it needs."""
     rng, context = scope.context.rng, scope.context
     register = context.free()
@@ -306,183 +310,3 @@ def retpoline(scope: Scope) -> Node:
         Label(target),
     )
     return Node((items,), cost=4)
-
-
-# -- calls
-
-
-def call(scope: Scope) -> Node:
-    """A call of one of the functions, in one of many ways; counters of loops are saved around it."""
-    rng, context = scope.context.rng, scope.context
-    if not scope.callees:
-        raise Unsuitable
-    entry, cost, pops = rng.choice(scope.callees)
-    saved = [register for register in sorted(context.reserved) if register not in (RSP, context.anchor)]
-    before: list[Item] = [asm.ins(Code.PUSH_R64, asm.r64(register)) for register in saved]
-    after: list[Item] = [asm.ins(Code.POP_R64, asm.r64(register)) for register in reversed(saved)]
-    if pops:
-        before.append(asm.lea(RSP, asm.at_rsp(-pops)))
-    kind = rng.choice(("direct", "direct", "indirect", "indirect", "top", "jump", "double", "thunk"))
-    register = asm.r64(number := context.free())
-    pool: tuple[Item, ...] = ()
-    middle: list[Item]
-    if kind == "direct":
-        middle = [call_to(entry)]
-    elif kind == "indirect":
-        middle, pool = _transfer(scope, entry, scope.labels.new(), Code.CALL_RM64)
-    elif kind == "top" and not pops:  # call [rsp]
-        middle = [
-            asm.lea_label(number, entry),
-            asm.ins(Code.PUSH_R64, register),
-            asm.ins(Code.CALL_RM64, asm.at_rsp(0)),
-            asm.lea(RSP, asm.at_rsp(8)),
-        ]
-    elif kind in ("jump", "double", "top"):
-        back = scope.labels.new()
-        go: list[Item] = [_jmp(scope, entry)]
-        if kind == "double":
-            go = [asm.lea_label(number, entry), asm.ins(Code.PUSH_R64, register), asm.RET]
-        middle = [asm.lea_label(number, back), asm.ins(Code.PUSH_R64, register), *go, Label(back)]
-    else:
-        thunk, behind = scope.labels.new(), scope.labels.new()
-        middle = [call_to(thunk), _jmp(scope, behind), Label(thunk), _jmp(scope, entry), Label(behind)]
-    items = (*before, *middle, *after)
-    return Node((items,), pool, cost=len(items) + cost)
-
-
-def returns(context: Context, pops: int) -> tuple[Item, ...]:
-    """The end of a function that removes `pops` bytes of arguments."""
-    rng = context.rng
-    if pops:
-        return (Raw(b"\xc2" + pops.to_bytes(2, "little")),)
-    register = asm.r64(context.free())
-    return rng.choice(
-        (
-            (asm.RET,),
-            (asm.RET,),
-            (Raw(b"\xf3\xc3"),),
-            (Raw(b"\xf2\xc3"),),
-            (Raw(b"\xc2\x00\x00"),),
-            (asm.ins(Code.POP_R64, register), asm.ins(Code.JMP_RM64, register)),
-            (asm.lea(RSP, asm.at_rsp(8)), asm.ins(Code.JMP_RM64, asm.at_rsp(-8))),
-        )
-    )
-
-
-# -- the stack
-
-
-def frame(scope: Scope) -> Node:
-    """A stack frame around a body that uses it."""
-    rng, context = scope.context.rng, scope.context
-    kind = rng.choice(("sub", "lea", "push", "enter", "align"))
-    size = 8 * rng.randrange(1, 12)
-    if kind in ("enter", "align"):
-        keeper = RBP if kind == "enter" else context.free()
-        if keeper in context.reserved:
-            raise Unsuitable
-        body = scope.body(_with(context, keeper).but(frame=size), rng.randrange(1, 4))
-        if kind == "enter":
-            opening: list[Item] = [Raw(b"\xc8" + size.to_bytes(2, "little") + b"\x00")]
-            closing: list[Item] = [Raw(b"\xc9")]
-        else:
-            opening = [
-                asm.mov(keeper, RSP),
-                asm.lea(RSP, asm.at_rsp(-size)),
-                asm.ins_imm(Code.AND_RM64_IMM8, Register.RSP, -32),
-            ]
-            closing = [asm.mov(RSP, keeper)]
-        return Node((tuple(opening), body, tuple(closing)), cost=4 + _cost(body))
-    if kind == "push":
-        count = rng.randrange(1, 5)
-        body = scope.body(context.but(frame=8 * count), rng.randrange(1, 4))
-        pushes = tuple(asm.ins(Code.PUSH_R64, asm.r64(rng.randrange(16))) for _ in range(count))
-        pops = tuple(asm.ins(Code.POP_R64, asm.r64(context.free())) for _ in range(count))
-        return Node((pushes, body, pops), cost=2 * count + _cost(body))
-    body = scope.body(context.but(frame=size), rng.randrange(1, 4))
-    if kind == "sub":
-        move = (Code.SUB_RM64_IMM8, Code.ADD_RM64_IMM8)
-        down, up = (asm.ins_imm(code, Register.RSP, size) for code in move)
-    else:
-        down, up = asm.lea(RSP, asm.at_rsp(-size)), asm.lea(RSP, asm.at_rsp(size))
-    return Node(((down,), body, (up,)), cost=2 + _cost(body))
-
-
-def alignment_checked(scope: Scope) -> Node:
-    """Code that runs with EFLAGS.AC set: no access of anybody's may be misaligned."""
-    context = scope.context.but(aligned=True)
-    first, second = scope.body(context, 2), scope.body(context, 2)
-    behind = scope.labels.new()
-    set_ac = Instruction.create_mem_i32(Code.OR_RM32_IMM32, asm.at_rsp(0), 1 << 18)
-    clear_ac = Instruction.create_mem_i32(Code.AND_RM32_IMM32, asm.at_rsp(0), -1 - (1 << 18))
-    return Node(
-        (
-            (asm.PUSHF, Ins(set_ac), asm.POPF),
-            first,
-            (_jcc(scope, behind),),
-            second,
-            (Label(behind), asm.PUSHF, Ins(clear_ac), asm.POPF),
-        ),
-        cost=7 + _cost(first, second),
-    )
-
-
-# -- code that is looked at in more than one way
-
-
-def into_the_middle(scope: Scope) -> Node:
-    """A branch into an instruction: over a lock prefix, or into an immediate."""
-    rng, context = scope.context.rng, scope.context
-    inside = scope.labels.new()
-    if rng.random() < 0.5:
-        offset = rng.randrange(-REACH, REACH) & -8
-        add = asm.rip_data(Code.ADD_RM64_R64, offset, asm.r64(rng.randrange(16)), store=True)
-        return Node(((_jcc(scope, inside), Raw(b"\xf0"), Label(inside), add),), cost=2)
-    if RAX in context.reserved:
-        raise Unsuitable
-    hidden = rng.choice((b"\x83\xc0\x05\x90", b"\x48\xff\xc0\x90", b"\xeb\x02\x0f\x0b", b"\xf5\x90\x90\x90"))
-    return Node(((_jcc(scope, inside), Raw(b"\xb8"), Label(inside), Raw(hidden)),), cost=4)
-
-
-def rewrite(scope: Scope) -> Node:
-    """Change an immediate of an instruction to come (only where code is writable)."""
-    context = scope.context
-    if not context.writable:
-        raise Unsuitable
-    behind, ready, register = scope.labels.new(), scope.labels.new(), context.free()
-    value = asm.r32(context.rng.randrange(16))
-    return Node(
-        (
-            (
-                asm.rip_label(Code.MOV_RM32_R32, behind, value, after=-4),
-                _jmp(scope, ready),
-                Label(ready),
-                asm.mov_imm(register, 0),
-                Label(behind),
-            ),
-        ),
-        cost=3,
-    )
-
-
-SIMPLE: tuple[tuple[Callable[[Scope], Node], int], ...] = (
-    (goto, 3),
-    (return_jump, 1),
-    (get_pc, 1),
-    (retpoline, 1),
-    (call, 6),
-    (into_the_middle, 2),
-    (rewrite, 2),
-)
-"""Statements without bodies, and how often each is to be chosen."""
-
-ALL = (
-    *SIMPLE,
-    (if_else, 12),
-    (loop, 8),
-    (recursion, 1),
-    (jump_table, 3),
-    (frame, 4),
-    (alignment_checked, 1),
-)
-"""All of them."""

@@ -31,6 +31,7 @@ class Explainer:
     reference: Executor | None
     directory: Path
     seconds: float
+    strict: bool = False
 
     def report(self, comparison: Comparison, failures: list[Failure]) -> str:
         """All failures of a program in words."""
@@ -102,9 +103,10 @@ class Explainer:
     def _compare(self, sequences: Many[Sequence], place: Placement, name: str = "shrink") -> Comparison:
         """A new program of these sequences, run natively and counted by the reference."""
         program = build(sequences, place, self.directory, f"fuzz.{self.engine}.{name}")
-        comparison = Comparison.of(program)
+        comparison = Comparison.of(program, strict=self.strict)
         if self.reference is not None:
             comparison.reference = self.reference(program)
+            comparison.uncounted = frozenset(f.index for f in comparison.failures(comparison.reference))
         return comparison
 
     def _try(

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import asm, control
+from . import asm, calls
 from .blocks import BLOCKS
 from .code import DATA_CENTRE, Item, Label, Node, Sequence, State
 from .control import Labels, Scope
@@ -91,7 +91,7 @@ class _Builder:
         body = self.body(context, statements, depth=0)
         if main and self.rng.random() < self.options.faults:
             body.append(fault(self.scope(context, 0)))
-        node = Node(((Label(entry),), body, control.returns(context, pops)), cost=2 + _cost(body))
+        node = Node(((Label(entry),), body, calls.returns(context, pops)), cost=2 + _cost(body))
         self.functions.append(node)
         self.entries.append(entry)
         self.costs.append(node.cost)
@@ -115,7 +115,7 @@ class _Builder:
                     blocks, weights = zip(*BLOCKS, strict=True)
                     return _leaf(rng.choices(blocks, weights)[0](context))
                 scope = self.scope(context, depth)
-                choices = control.SIMPLE if depth >= 3 else control.ALL
+                choices = calls.SIMPLE if depth >= 3 else calls.ALL
                 makers, weights = zip(*choices, strict=True)
                 return rng.choices(makers, weights)[0](scope)
             except Unsuitable:

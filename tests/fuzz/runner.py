@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from .build import Program
-from .state import RECORD_SIZE, Difference, differences
+from .deadflags import dead_flags
+from .state import RECORD_SIZE, Difference, differences, fault_address
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _WORKER = Path(__file__).with_name("worker.py")
@@ -123,15 +124,23 @@ def _limit_output(program: Program) -> Callable[[], None]:
 
 @dataclass
 class Comparison:
-    """A program, what it does natively, and what a reference counted."""
+    """A program, what it does natively, and what a reference counted.
+
+    `strict` compares, after a fault, also the flags that nothing would have
+    read any more (see deadflags). `uncounted` are the sequences that the
+    reference itself ran otherwise than natively, so that its counts say
+    nothing about them, nor about the driver.
+    """
 
     program: Program
     truth: Outcome
     reference: Outcome | None = None
     unstable: frozenset[int] = field(default_factory=frozenset)
+    strict: bool = False
+    uncounted: frozenset[int] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, program: Program, reference: Outcome | None = None) -> Comparison:
+    def of(cls, program: Program, reference: Outcome | None = None, *, strict: bool = False) -> Comparison:
         """Run the program natively, twice: a sequence that differs from itself proves nothing.
 
         Raises AssertionError when the program itself does not come to its end:
@@ -149,7 +158,7 @@ class Comparison:
             for index, (a, b) in enumerate(zip(first.records, second.records, strict=True))
             if differences(a, b)
         )
-        return cls(program, first, reference, unstable)
+        return cls(program, first, reference, unstable, strict)
 
     def failures(self, outcome: Outcome) -> list[Failure]:
         """The sequences for which `outcome` differs, in order of execution."""
@@ -159,7 +168,11 @@ class Comparison:
             if index >= len(outcome.records):
                 out.append(Failure(index, trouble=f"did not come to its end: {outcome.trouble}"))
                 return out
-            state = () if index in self.unstable else tuple(differences(expected, outcome.records[index]))
+            fault = None if self.strict else fault_address(expected)
+            dead = 0 if fault is None else dead_flags(self.program.codes[index], fault)
+            state = tuple(differences(expected, outcome.records[index], dead))
+            if index in self.unstable:
+                state = ()
             counts = counted.pop(index, ())
             if state or counts:
                 out.append(Failure(index, state, tuple(counts)))
@@ -179,6 +192,8 @@ class Comparison:
             expected, actual = old.get(address, 0), new.get(address, 0)
             if expected != actual:
                 found.setdefault(self._owner(address), []).append((address, expected, actual))
+        if self.uncounted:
+            return {index: items for index, items in found.items() if index not in self.uncounted | {-1}}
         if not found and self.reference.total != outcome.total:
             found[-1] = [(0, self.reference.total, outcome.total)]
         return found

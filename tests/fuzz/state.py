@@ -65,16 +65,31 @@ def normalise(record: bytes) -> bytes:
     return bytes(out)
 
 
+def fault_address(record: bytes) -> int | None:
+    """Where the program was when a signal ended the sequence; None without a signal."""
+    if not signal_of(record):
+        return None
+    return int.from_bytes(record[_FRAME + 16 * 8 : _FRAME + 17 * 8], "little")
+
+
+def _without_flags(record: bytes, bits: int) -> bytes:
+    """The record with these flags cleared, in the state and in the signal frame."""
+    out = bytearray(record)
+    for at in (_FLAGS, _FRAME + 17 * 8):
+        out[at : at + 8] = (int.from_bytes(out[at : at + 8], "little") & ~bits).to_bytes(8, "little")
+    return bytes(out)
+
+
 def signal_of(record: bytes) -> int:
     """The signal that ended the sequence, or 0."""
     return int.from_bytes(record[_SIGNAL : _SIGNAL + 8], "little")
 
 
-def differences(expected: bytes, actual: bytes) -> list[Difference]:
-    """The items in which two records differ, named."""
+def differences(expected: bytes, actual: bytes, dead: int = 0) -> list[Difference]:
+    """The items in which two records differ, named. `dead` flags are not compared."""
     if len(actual) != len(expected):
         return [Difference("record", f"{len(expected)} bytes", f"{len(actual)} bytes")]
-    expected, actual = normalise(expected), normalise(actual)
+    expected, actual = (_without_flags(normalise(record), dead) for record in (expected, actual))
     out = []
     for (name, old), (_, new) in zip(_items(expected), _items(actual), strict=True):
         if old != new:

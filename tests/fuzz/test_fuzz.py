@@ -14,6 +14,7 @@ from iced_x86 import Code, Decoder, Encoder, FlowControl, Instruction, Register
 from .build import PLACEMENTS, Bend, Placement, Program, build
 from .campaign import Campaign, make
 from .code import Assembled, Node, Sequence, assemble, words
+from .deadflags import dead_flags
 from .generator import STACK_SIZE, Options, sequence
 from .operands import Context, Unsuitable, fill
 from .runner import Comparison, Executor, Outcome, UnderEngine, available_engines, native
@@ -206,8 +207,8 @@ def reports_on(engines: dict[str, Executor], tmp_path: Path) -> str:
 
 
 def shrunk(report: str) -> list[str]:
-    """The disassembled lines of a report."""
-    lines = report.partition("shrunk from")[2].splitlines()
+    """The disassembled lines of a report's first failure."""
+    lines = report.partition("shrunk from")[2].partition("registers at the start")[0].splitlines()
     return [line for line in lines if line.startswith("  0x")]
 
 
@@ -265,6 +266,21 @@ def test_one_changed_bit_anywhere_is_one_difference(at: int, tmp_path: Path) -> 
     changed[at] ^= 1
     assert len(differences(record, bytes(changed))) == 1
     assert not differences(record, record)
+
+
+def test_flags_that_nothing_reads_are_dead() -> None:
+    def dead(code: str) -> int:
+        made = bytes.fromhex(code)
+        return dead_flags(Assembled(0x1000, made, ()), 0x1000)
+
+    everything = 0x8D5
+    assert dead("01c8 c3") == everything  # add, ret
+    assert dead("8b06 01c8 c3") == everything  # mov, add, ret
+    assert dead("11c8 c3") == everything & ~1  # adc reads the carry
+    assert dead("ffc0 c3") == everything & ~1  # inc keeps it
+    assert dead("74fe 01c8") == 0  # jz ends the line
+    assert dead("eb00 01c8 c3") == everything  # a jump continues it
+    assert dead_flags(Assembled(0x1000, b"\xc3", ()), 0) == 0
 
 
 def test_taking_a_function_away_takes_its_calls_along() -> None:
