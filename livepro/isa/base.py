@@ -166,6 +166,10 @@ class Isa(Protocol):
         """What carries out the control-flow instruction `code` that stands at `address`;
         None for one that only the processor can execute."""
 
+    def guards_returns(self, registers: Any) -> bool:
+        """Whether the system call that `registers` ask for has the processor keep a stack of
+        return addresses of its own, so that calls and returns cannot be carried out for it."""
+
     def rep_count(self, code: bytes, registers: Any) -> int:
         """How many iterations the rep-prefixed instruction `code` has before it,
         as its count register says."""

@@ -14,7 +14,7 @@ from livepro.engines.block.patching import Patching
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.stepping import StepThread
-from livepro.isa.base import Isa
+from livepro.isa.base import Isa, Quirk
 from livepro.linux.proc import Memory
 from livepro.linux.vm import shares_memory
 from livepro.tracee import TracedProcess
@@ -33,7 +33,17 @@ class Spaces(Patching):
         self._moving = isa.syscalls.named("mremap")
         self._placing = isa.syscalls.named("mmap", "shmat")
 
-    # -- memory that changes
+    # -- system calls
+
+    def _after_quirk(self, state: StepThread, quirk: Quirk, *, returned: bool) -> None:
+        super()._after_quirk(state, quirk, returned=returned)
+        assert isinstance(state, BlockThread)
+        if quirk is not Quirk.SYSCALL or state.text.closed or not self.isa.guards_returns(state.before):
+            return
+        if getattr(state.thread.registers(), self.isa.registers.syscall_result) not in _FAILED:
+            # From now on the processor must execute every call and return itself.
+            state.text.closed = True
+            self._bar(state.text, list(state.text.sites.values()), state)
 
     def _remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
         assert isinstance(state, BlockThread)

@@ -79,12 +79,14 @@ class Text:
     a plan made under another version must be looked at again. It is -1, the
     version of no plan, while the threads in `pending` (tids) have yet to stop
     before the sites in `leaving` (and whether to forget them) can be given back;
-    threads that stop meanwhile wait in `waiting` (tids).
+    threads that stop meanwhile wait in `waiting` (tids). A `closed` text takes no
+    more breakpoints: its new sites are barred.
     """
 
     def __init__(self, breakpoint: Breakpoint) -> None:
         self.breakpoint = breakpoint
         self.version = 0
+        self.closed = False
         self.sites: dict[int, Site] = {}
         self.pending: set[int] = set()
         self.leaving: dict[Site, bool] = {}
@@ -118,7 +120,7 @@ class Text:
         if site is None:
             site = self.sites[address] = Site(address, code[: len(self.breakpoint.code)], carry)
             self._places.add(address)
-            site.barred = any(self._insides.among(address, 1))
+            site.barred = self.closed or any(self._insides.among(address, 1))
         return site
 
     def occupy(self, addresses: tuple[int, ...]) -> list[Site]:
@@ -181,6 +183,7 @@ class Text:
         its report other threads of the parent may have gone on.
         """
         child = Text(self.breakpoint)
+        child.closed = self.closed
         planted = set(_planted(self.sites.values(), memory, self.breakpoint.code))
         for site in self.sites.values():
             copy = child.site(site.address, site.original, site.carry)

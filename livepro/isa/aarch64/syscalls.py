@@ -6,7 +6,12 @@ x0 receives the result. The generic table has no fork, vfork or arch_prctl.
 
 from __future__ import annotations
 
+from typing import Any
+
 from livepro.isa.base import SyscallTable
+
+_PR_SET_SHADOW_STACK_STATUS = 75  # include/uapi/linux/prctl.h
+_PR_SHADOW_STACK_ENABLE = 1
 
 TABLE = SyscallTable(
     {
@@ -30,7 +35,16 @@ TABLE = SyscallTable(
         "kcmp": 272,
         "execveat": 281,
         "pkey_mprotect": 288,
+        "prctl": 167,
         "rseq": 293,
         "clone3": 435,
     }
 )
+
+
+def guards_returns(registers: Any) -> bool:
+    """Whether prctl is to enable the guarded control stack (Documentation/arch/arm64/gcs.rst)."""
+    return (registers.x8, registers.x0) == (
+        TABLE.numbers["prctl"],
+        _PR_SET_SHADOW_STACK_STATUS,
+    ) and bool(registers.x1 & _PR_SHADOW_STACK_ENABLE)

@@ -40,6 +40,9 @@ class X86_64:
 
         return terminator(code, address)
 
+    def guards_returns(self, registers: Any) -> bool:
+        return syscalls.guards_returns(registers)
+
     def rep_count(self, code: bytes, registers: Any) -> int:
         return stepping.rep_count(code, registers)
 

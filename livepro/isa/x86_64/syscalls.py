@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from livepro.isa.base import SyscallTable
+
+_ARCH_SHSTK_ENABLE = 0x5001  # arch/x86/include/uapi/asm/prctl.h
+_ARCH_SHSTK_SHSTK = 1
 
 TABLE = SyscallTable(
     {
@@ -35,3 +40,11 @@ TABLE = SyscallTable(
         "clone3": 435,
     }
 )
+
+
+def guards_returns(registers: Any) -> bool:
+    """Whether arch_prctl is to enable the shadow stack (Documentation/arch/x86/shstk.rst)."""
+    return (registers.rax, registers.rdi) == (
+        TABLE.numbers["arch_prctl"],
+        _ARCH_SHSTK_ENABLE,
+    ) and bool(registers.rsi & _ARCH_SHSTK_SHSTK)

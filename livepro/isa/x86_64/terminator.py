@@ -7,7 +7,7 @@ misaligned one under EFLAGS.AC (SDM vol. 3, 6.15, Interrupt 17), and a target
 that is no user address, for which the instruction itself faults (SDM vol. 2,
 JMP, CALL, RET: #GP if the target is not canonical).
 
-Shadow stacks (CET) are not kept: a process that has them must not be run so.
+Shadow stacks (CET) are not kept: `syscalls.guards_returns` tells who enables them.
 """
 
 from __future__ import annotations
