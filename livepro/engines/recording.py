@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from operator import sub
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class BlockStore:
         self.addresses.append(address)
         self.codes.append(code)
         self.lengths.append(len(bounds) - 1)
-        self.sizes.append(bytes(b - a for a, b in pairwise(bounds)))
+        self.sizes.append(bytes(map(sub, bounds[1:], bounds)))
         if mapping is None:
             self.modules.append("")
             self.offsets.append(address)

@@ -25,6 +25,7 @@ from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import Block, CodeSpace, Place, Stop
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.emitter import Emitter, canonical, undo_stack
+from livepro.engines.translate.x86_64.facts import FactTable
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import TRAP_STATUS, WALL
@@ -96,6 +97,7 @@ class TranslateEngine(Engine):
         )
         self._moving = named("mremap", "shmat")
         self._watched = self._remapping | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
+        self._facts = FactTable()
         self._states: dict[int, TranslatedThread] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
@@ -138,14 +140,16 @@ class TranslateEngine(Engine):
     def _stopped_in_cache(self, state: TranslatedThread) -> None:
         tid = state.thread.tid
         pc = self._pc(tid)
+        target = state.space.exits.get(pc - 1)
+        if target is not None:
+            self._enter(state, target)
+            return
         stop = state.space.stops.get(pc - 1)
         if stop is None:
             self.tracer.dispatch(tid, TRAP_STATUS)
             return
         kind = stop.kind
-        if kind == "exit":
-            self._enter(state, stop.pc)
-        elif kind == "miss":
+        if kind == "miss":
             self._missed(state)
         elif kind == "native":
             self._begin_native(state, stop)
@@ -457,6 +461,8 @@ class TranslateEngine(Engine):
         tid = state.thread.tid
         pc = self._pc(tid)
         stop = state.space.stops.get(pc - 1)
+        if stop is None and pc - 1 in state.space.exits:
+            stop = Stop("exit", None, state.space.exits[pc - 1])
         info = ptrace.signal_info(tid)
         if stop is not None and info is not None and info.code == 0x80:  # SI_KERNEL: an int3 was executed
             held = state.held
@@ -635,7 +641,7 @@ class TranslateEngine(Engine):
             cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
         finally:
             thread.write(registers.rip, text)
-        emitter = Emitter(data.base, self._watched, budgeted=self.options.cut is not None)
+        emitter = Emitter(data.base, self._watched, self._facts, budgeted=self.options.cut is not None)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), emitter)
         space.add_cache(cache)
         for number in self._watched:

@@ -106,7 +106,8 @@ def _resize(descriptor: int, size: int) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         except (OSError, ValueError):
             raise LiveproError(
-                f"The limit on file sizes ({hard} bytes) forbids the memory that livepro shares with the program.",
+                f"The limit on file sizes ({hard} bytes) forbids the memory that livepro shares "
+                "with the program.",
                 "Raise it (`ulimit -f unlimited`), or use `--engine block`.",
             ) from None
         try:
@@ -208,9 +209,9 @@ class ThreadAreas:
         """Areas that the windows hold."""
         return len(self.windows) * layout.AREAS_PER_WINDOW
 
-    def table(self) -> npt.NDArray[np.uint64]:
-        """The lookup table (uint64, 65,536), live."""
-        return np.frombuffer(self.data.map, np.uint64, layout.LOOKUP_ENTRIES, layout.LOOKUP)
+    def table(self) -> memoryview[int]:
+        """The lookup table (65,536 unsigned 64-bit words), live."""
+        return memoryview(self.data.map)[: layout.LOOKUP_ENTRIES * 8].cast("Q")
 
 
 def free_below(space: AddressSpace, limit: int, size: int, lowest: int = 0x1_0000) -> int | None:

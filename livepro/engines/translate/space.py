@@ -7,6 +7,7 @@ signals are the engine's business.
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Check, Emitted, Emitter, SourceBlock
+from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Check, Emitted, Emitter, SourceBlock, Text
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -26,23 +27,37 @@ _EAGER = 10  # blocks translated at a miss, besides
 
 _INT1 = 0xF1  # its debug exception looks like that of a step
 
+_INT3 = 0xCC
+_WINDOW = 1 << 22  # bytes of code that are read at once
+_GLIMPSE = 128  # bytes, where they are read anew for each block
+
+_put_i32 = struct.Struct("<i").pack_into
 _pack_i32 = struct.Struct("<i").pack
 
 
-@dataclass(slots=True, eq=False)
 class Block:
     """A translated block: its source, counter slot, and where its copy is in the target.
 
     For the positions see `Emitted`.
     """
 
-    source: SourceBlock
-    slot: int
-    start: int
-    size: int
-    marks: list[int]
-    counted: int
-    details: Emitted
+    __slots__ = ("_marks", "counted", "details", "size", "slot", "source", "start")
+
+    def __init__(self, source: SourceBlock, slot: int, start: int, details: Emitted) -> None:
+        self.source = source
+        self.slot = slot
+        self.start = start
+        self.size = len(details.code)
+        self.counted = details.counted
+        self.details = details
+        self._marks: list[int] | None = None
+
+    @property
+    def marks(self) -> list[int]:
+        """See `Emitted.marks`; worked out when a signal or an exit asks for it."""
+        if self._marks is None:
+            self._marks = self.details.marks(self.source)
+        return self._marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why an int3 in a cache stops: `kind` is one of exit, miss, native, budget, dropped."""
+    """Why an int3 in a cache stops: `kind` is one of miss, native, budget,
+    changed, dropped. (Exits, the many, are in `CodeSpace.exits`.)"""
 
     kind: str
     block: Block | None = None
@@ -97,6 +113,7 @@ class Cache:
         base = file.base
         self.index = index
         self.base = base
+        self.end = base + layout.CACHE_SIZE
         self.file = file
         self.map: Any = file.map
         self.hot = base + 16
@@ -125,6 +142,10 @@ class CodeSpace:
         self._links: dict[int, list[int]] = {}
         self._stubs: dict[tuple[int, int], int] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
+        self.exits: dict[int, int] = {}
+        self._last: Text | None = None
+        self._mapping: Mapping | None = None
+        self._check = Check.NEVER
         self._queue: list[int] = []
         self._lengths = np.zeros(0, np.int64)
         self._returns: list[int] = []
@@ -147,6 +168,7 @@ class CodeSpace:
         child.by_slot = self.by_slot.copy()
         child.mappings = self.mappings.copy()
         child.stops = self.stops.copy()
+        child.exits = self.exits.copy()
         child.landings = self.landings.copy()
         child._links = {target: fields.copy() for target, fields in self._links.items()}
         child._stubs = self._stubs.copy()
@@ -172,7 +194,7 @@ class CodeSpace:
             self.miss = base + 8
             self._write(cache, self.miss, encode.INT3)
             self.stops[self.miss] = Stop("miss")
-            self._table[:] = self.miss
+            self._table[:] = memoryview(array("Q", [self.miss]) * layout.LOOKUP_ENTRIES)
         return cache
 
     def cache_for(self, pc: int) -> Cache | None:
@@ -186,18 +208,22 @@ class CodeSpace:
         at = address - cache.base
         cache.map[at : at + len(data)] = data
 
-    def cache_at(self, address: int) -> Cache | None:
-        """The cache that holds a target address."""
+    def cache_at(self, address: int) -> Cache:
+        """The cache that holds a target address of livepro's own. Raises KeyError for others."""
         for cache in self.caches:
-            if cache.base <= address < cache.base + layout.CACHE_SIZE:
+            if cache.base <= address < cache.end:
                 return cache
-        return None
+        raise KeyError(hex(address))
+
+    def holds(self, address: int) -> bool:
+        """Whether a target address lies in a cache."""
+        return any(cache.base <= address < cache.end for cache in self.caches)
 
     def locate(self, address: int) -> Place | None:
         """Where a cache address is in the program, None for an address that is no copy's."""
-        cache = self.cache_at(address)
-        if cache is None:
+        if not self.holds(address):
             return None
+        cache = self.cache_at(address)
         at = bisect_right(cache.starts, address) - 1
         if at < 0:
             return None
@@ -255,73 +281,115 @@ class CodeSpace:
         self._returns.clear()
         return block
 
-    def _read(self, address: int, size: int) -> bytes:
-        """Code bytes, as far as the program could execute them."""
-        end = address
-        while end < address + size:
-            mapping = self.process.space.find(end)
-            if mapping is None or not mapping.executable:
-                break
+    def _text(self, pc: int, size: int = 0) -> Text | None:
+        """The code around `pc`, as far as the program could execute it; at least `size`
+        bytes from there on, if there are as many. Code that may change is read
+        afresh each time."""
+        text = self._last
+        if text is not None and text.base <= pc < text.end and not size:
+            return text
+        mapping = self.process.space.find(pc)
+        if mapping is None or not mapping.executable:
+            return None
+        stable = mapping.stable_code
+        wanted = size or (_WINDOW if stable else _GLIMPSE)
+        start = max(mapping.start, pc & -_WINDOW) if stable else pc
+        end = start
+        while end < pc + wanted and (mapping := self.process.space.find(end)) and mapping.executable:
             end = mapping.end
-        return self.process.memory.read(address, min(size, end - address)) if end > address else b""
+        text = Text(start, self.process.memory.read(start, min(end, pc + wanted) - start))
+        if stable and not size:
+            self._last = text
+        return text
+
+    def _decode(self, pc: int) -> SourceBlock | None:
+        """The basic block at `pc`, None where there is nothing to execute."""
+        size = 0
+        while True:
+            text = self._text(pc, size)
+            if text is None:
+                return None
+            source = self.emitter.decode(text, pc)
+            if not source.cut or source.invalid or size > text.end - pc:
+                return source if source.facts else None
+            size = size * 4 or 4 * _GLIMPSE
 
     def _chain(self, pc: int, landing: bool) -> Block | None:
         """Lay out the block at `pc` and, behind it, those that follow when no branch is taken."""
         cache = self.cache_for(pc)
         if cache is None:
             return None
-        read = self._read
         first: Block | None = None
         at = cache.hot = (cache.hot + 15) & -16
         for _ in range(_CHAIN):
-            source = self.emitter.decode(read, pc)
-            if not source.facts or cache.hot >= cache.hot_end:
+            source = self._decode(pc)
+            if source is None or cache.hot >= cache.hot_end:
                 break
-            if first is None and (revived := self._revive(source)) is not None:
-                return revived
-            if landing and first is None:
-                at = self._land_here(cache, at, pc)
+            if first is None:
+                revived = self._revive(source)
+                if revived is not None:
+                    return revived
+                if landing:
+                    at = self._land_here(cache, at, pc)
             block = self._place(cache, at, source)
             if first is None:
                 first = block
-            at = block.start + block.size
+            at += block.size
             follows = block.details.falls
             if follows is None:
                 cache.hot = at
                 return first
-            known = self.blocks.get(follows)
             pc = follows
-            if known is not None:
+            if pc in self.blocks:
                 break
         if first is None:
             return None
         # The chain goes on elsewhere.
-        pad = Emitter.padding(at, 1)
-        self._write(cache, at, pad)
-        at += len(pad)
-        self._write(cache, at, encode.jump(0))
-        self._exit(cache, at + 1, pc, first)
-        cache.hot = at + 5
+        text = Emitter.padding(at, 1) + encode.jump(0)
+        self._write(cache, at, text)
+        cache.hot = at + len(text)
+        self._exit(cache, cache.hot - 4, pc)
         return first
 
     def _place(self, cache: Cache, at: int, source: SourceBlock) -> Block:
+        pc = source.pc
         slot = len(self.sources)
-        mapping = self.process.space.find(source.pc)
+        mapping = self._mapping
+        if mapping is None or not mapping.start <= pc < mapping.end:
+            mapping = self._mapping = self.process.space.find(pc)
+            self._check = _check_for(mapping)
+        check = self._check
+        details = self.emitter.emit(source, at, slot, self._live_out, check)
+        code = details.code
+        block = Block(source, slot, at, details)
         self.sources.append(source)
         self.mappings.append(mapping)
-        check = _check_for(mapping)
-        details = self.emitter.emit(source, at, slot, self._live_out, check)
-        block = Block(source, slot, at, len(details.code), details.marks, details.counted, details)
-        code = details.code
+        self.by_slot.append(block)
         for offset, value in details.literals:
             place = self._cold(cache, value.to_bytes(8, "little"), 8)
             code[offset : offset + 4] = _pack_i32(place - (at + offset + 4))
-        self._write(cache, at, bytes(code))
+        here = at - cache.base
+        cache.map[here : here + len(code)] = code
         cache.starts.append(at)
         cache.blocks.append(block)
-        self.blocks[source.pc] = block
-        self.by_slot.append(block)
-        cache.hot = at + block.size
+        self.blocks[pc] = block
+        cache.hot = at + len(code)
+        for offset, target in details.exits:
+            self._exit(cache, at + offset, target)
+        returns_to = details.returns_to
+        if returns_to is not None and returns_to not in self.landings:
+            self._returns.append(returns_to)
+        links = self._links.get(pc)
+        if links is not None:
+            for waiting in links:
+                self._patch(self.cache_at(waiting), waiting, at)
+        if details.natives or details.changes or details.budget or check is not Check.NEVER:
+            self._note_stops(block, check)
+        return block
+
+    def _note_stops(self, block: Block, check: Check) -> None:
+        """Remember what the stops in a copy are for."""
+        source, details, at = block.source, block.details, block.start
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
             raises = source.code[source.offsets[index + 1] - 1] == _INT1
@@ -333,13 +401,6 @@ class CodeSpace:
         if details.budget is not None:
             stop, resume = details.budget
             self.stops[at + stop] = Stop("budget", block, resume=at + resume)
-        for offset, target in details.exits:
-            self._exit(cache, at + offset, target, block)
-        if details.returns_to is not None and details.returns_to not in self.landings:
-            self._returns.append(details.returns_to)
-        for waiting in self._links.get(source.pc, ()):
-            self._patch(waiting, at)
-        return block
 
     def _revive(self, source: SourceBlock) -> Block | None:
         """An earlier copy of the same bytes, put back in force."""
@@ -347,12 +408,11 @@ class CodeSpace:
         if block is None:
             return None
         cache = self.cache_at(block.start)
-        assert cache is not None
         self.stops.pop(block.start, None)
         self._write(cache, block.start, bytes(block.details.code[:1]))
         self.blocks[source.pc] = block
         for field in self._links.get(source.pc, ()):
-            self._patch(field, block.start)
+            self._patch(self.cache_at(field), field, block.start)
         return block
 
     def _cold(self, cache: Cache, data: bytes, align: int = 1) -> int:
@@ -362,30 +422,34 @@ class CodeSpace:
         cache.cold = at + len(data)
         return at
 
-    def _exit(self, cache: Cache, field: int, target: int, block: Block) -> None:
+    def _exit(self, cache: Cache, field: int, target: int) -> None:
         """Link the direct branch whose displacement is at `field` to `target`."""
-        self._links.setdefault(target, []).append(field)
+        links = self._links.get(target)
+        if links is None:
+            self._links[target] = [field]
+        else:
+            links.append(field)
         known = self.blocks.get(target)
         if known is not None:
-            self._patch(field, known.start)
+            self._patch(cache, field, known.start)
             return
         self._queue.append(target)
         stub = self._stubs.get((cache.index, target))
         if stub is None:
-            stub = self._stubs[cache.index, target] = self._cold(cache, encode.INT3)
-            self.stops[stub] = Stop("exit", block, target)
-        self._patch(field, stub)
+            stub = cache.cold
+            cache.map[stub - cache.base] = _INT3
+            cache.cold += 1
+            self._stubs[cache.index, target] = stub
+            self.exits[stub] = target
+        self._patch(cache, field, stub)
 
-    def _patch(self, field: int, destination: int) -> None:
-        """Let the 32-bit displacement at `field` lead to `destination`, over a long jump
-        if it is far away."""
-        cache = self.cache_at(field)
-        assert cache is not None
-        displacement = destination - (field + 4)
-        if not -(1 << 31) <= displacement < 1 << 31:
-            displacement = self._cold(cache, encode.jump_far_away(destination), 8) - (field + 4)
-        at = field - cache.base
-        cache.map[at : at + 4] = _pack_i32(displacement)
+    def _patch(self, cache: Cache, field: int, destination: int) -> None:
+        """Let the 32-bit displacement at `field` in `cache` lead to `destination`, over a
+        long jump if it is far away."""
+        displacement = destination - field - 4
+        if not -0x8000_0000 <= displacement < 0x8000_0000:
+            displacement = self._cold(cache, encode.jump_far_away(destination), 8) - field - 4
+        _put_i32(cache.map, field - cache.base, displacement)
 
     # -- the lookup table
 
@@ -393,24 +457,23 @@ class CodeSpace:
         """Enter the block at `pc` in the lookup table."""
         block = self.blocks[pc]
         cache = self.cache_at(block.start)
-        assert cache is not None
         text = self.emitter.landing(pc) + encode.jump(0)
         at = self._cold(cache, text, 16)
-        self._patch(at + len(text) - 4, block.start)
-        self._enter(at, pc)
+        self._patch(cache, at + len(text) - 4, block.start)
+        self._enter(cache, at, pc)
 
     def _land_here(self, cache: Cache, at: int, pc: int) -> int:
         """Put the landing of the block about to be placed right before it; returns where
         the block goes."""
         text = self.emitter.landing(pc)
         self._write(cache, at, text)
-        self._enter(at, pc)
+        self._enter(cache, at, pc)
         return at + len(text)
 
-    def _enter(self, landing: int, pc: int) -> None:
+    def _enter(self, cache: Cache, landing: int, pc: int) -> None:
         """Put a landing at the head of its table entry's chain."""
         entry = pc & layout.LOOKUP_ENTRIES - 1
-        self._patch(landing + LANDING_ELSE, int(self._table[entry]))
+        self._patch(cache, landing + LANDING_ELSE, self._table[entry])
         self._table[entry] = landing
         self.landings[pc] = landing
 
@@ -437,7 +500,7 @@ class CodeSpace:
         live = self._live.get(pc)
         if live is None:
             known = self.blocks.get(pc)
-            source = known.source if known is not None else self.emitter.decode(self._read, pc)
+            source = known.source if known is not None else self._decode(pc)
             live = self._live[pc] = self.emitter.live_in(source)
         return live
 
@@ -451,12 +514,13 @@ class CodeSpace:
         for block in gone:
             self.forget(block)
         self._live.clear()
+        self._last = None
+        self._mapping = None
 
     def forget(self, block: Block) -> None:
         """Make a block stop whoever enters it."""
         pc = block.source.pc
         cache = self.cache_at(block.start)
-        assert cache is not None
         del self.blocks[pc]
         self.landings.pop(pc, None)
         self._write(cache, block.start, encode.INT3)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from types import MappingProxyType
 
 from iced_x86 import Decoder, DecoderError
@@ -32,9 +33,7 @@ _ADDRESS_MASK = (1 << 64) - 1
 
 # Direct branches without prefixes by their first byte: (opcode bytes, displacement
 # bytes); 0F is a jcc if 80 to 8F follows (SDM vol. 2, appendix A).
-_BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | {
-    opcode: (1, 1) for opcode in range(0x70, 0x80)
-}
+_BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | dict.fromkeys(range(112, 128), (1, 1))
 
 _unpack_i32 = struct.Struct("<i").unpack_from
 _pack_i32 = struct.Struct("<i").pack
@@ -74,7 +73,8 @@ _REP = {
 class SourceBlock:
     """A basic block as decoded: `offsets` of its instructions and, last, of its end.
 
-    `target` is where a direct terminator leads. `cut` says that the block ends
+    `special` are the indices of those that are not just copied. `target` is
+    where a direct terminator leads. `cut` says that the block ends
     without a terminator, before bytes that cannot be read or (`invalid`) decoded.
     """
 
@@ -82,6 +82,7 @@ class SourceBlock:
     code: bytes
     offsets: list[int]
     facts: list[Facts]
+    special: list[int]
     target: int
     cut: bool
     invalid: bool = False
@@ -92,12 +93,14 @@ class SourceBlock:
         return self.pc + self.offsets[-1]
 
 
-_NOTHING: Mapping[int, int] = MappingProxyType({})
+class Text:
+    """A piece of a program's code: its bytes from address `base` on, with a decoder over them."""
 
-
-def _nothing() -> Mapping[int, int]:
-    """Most blocks have none of the rare things: they share one empty mapping."""
-    return _NOTHING
+    def __init__(self, base: int, code: bytes) -> None:
+        self.base = base
+        self.code = code
+        self.end = base + len(code)
+        self.decoder = Decoder(64, code, ip=base)
 
 
 class Check(Enum):
@@ -108,43 +111,59 @@ class Check(Enum):
     WRITES = 2
 
 
-@dataclass(slots=True)
 class Emitted:
     """A block copy.
 
-    `marks[i]` is the offset at which instruction i is about to be executed
-    with everything the program's own; `counted` the offset behind which the
+    `runs` are (i, offset): from instruction i on, up to the next run, the copy
+    is verbatim and begins there. `counted` is the offset behind which the
     block has been counted. `exits` are (offset of a 32-bit displacement that
     ends there + 4, target address); `natives` (offset of an int3, instruction
-    index, offset to go on at); `literals` (offset of a displacement, 8-byte value to be placed);
-    `behind_syscall` offset -> index of the instruction behind; `reps` offset
-    of a rep instruction -> index; `changes` (offset of an int3, index of the first
-    instruction whose source has changed); `budget` the offset of an int3 for an
-    interval that has run out, with the offset to go on at; `falls` the address
-    to go on at when the copy's end is reached (None: never reached).
+    index, offset to go on at); `literals` (offset of a displacement, 8-byte
+    value to be placed); `behind_syscall` offset -> index of the instruction
+    behind; `reps` offset of a rep instruction -> index; `pushes` offset of a
+    push that follows the load of an indirect call's target -> index; `changes`
+    (offset of an int3, index of the first instruction whose source has
+    changed); `budget` the offset of an int3 for an interval that has run out,
+    with the offset to go on at; `falls` the address to go on at when the
+    copy's end is reached (None: never reached); `returns_to` the return
+    address that a call pushed.
     """
 
-    code: bytearray
-    marks: list[int]
-    counted: int
+    # Class attributes are the defaults: most copies have none of the rare things.
     exits: tuple[tuple[int, int], ...] = ()
     natives: tuple[tuple[int, int, int], ...] = ()
     literals: tuple[tuple[int, int], ...] = ()
     changes: tuple[tuple[int, int], ...] = ()
-    behind_syscall: Mapping[int, int] = field(default_factory=_nothing)
-    reps: Mapping[int, int] = field(default_factory=_nothing)
-    pushes: Mapping[int, int] = field(default_factory=_nothing)
+    behind_syscall: Mapping[int, int] = MappingProxyType({})
+    reps: Mapping[int, int] = MappingProxyType({})
+    pushes: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None
+
+    def __init__(self) -> None:
+        self.code = bytearray()
+        self.runs: list[tuple[int, int]] = []
+        self.counted = 0
+
+    def marks(self, block: SourceBlock) -> list[int]:
+        """The offset at which each instruction is about to be executed, everything being
+        the program's own there, and last the end of the copy."""
+        offsets = block.offsets
+        out: list[int] = []
+        for (first, at), (following, _) in pairwise([*self.runs, (len(offsets), 0)]):
+            out += [at + offsets[i] - offsets[first] for i in range(first, following)]
+        if len(out) == len(offsets):
+            out[-1] = len(self.code)
+        return out
 
 
 class Emitter:
     """Turns bytes into block copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: frozenset[int], *, budgeted: bool) -> None:
-        self._facts = FactTable()
+    def __init__(self, data: int, watched: frozenset[int], facts: FactTable, *, budgeted: bool) -> None:
+        self._facts = facts
         self._watched = watched
         self._budgeted = budgeted
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
@@ -157,30 +176,24 @@ class Emitter:
 
     # -- reading
 
-    def decode(self, read: Callable[[int, int], bytes], pc: int) -> SourceBlock:
-        """The basic block at `pc`; `read(address, size)` gives memory. Empty when its
-        first instruction cannot be read or decoded."""
-        size = 128
-        while True:
-            code = read(pc, size)
-            block = self._decode(code, pc)
-            if not block.cut or block.invalid or len(code) < size:
-                return block
-            size *= 4
-
-    def _decode(self, code: bytes, pc: int) -> SourceBlock:
-        decoder = Decoder(64, code, ip=pc)
+    def decode(self, text: Text, pc: int) -> SourceBlock:
+        """The basic block at `pc`, which lies in `text`. Empty when its first instruction
+        cannot be read or decoded; `cut` when the text ends before the block does."""
+        code, decoder = text.code, text.decoder
+        begin = at = pc - text.base
+        decoder.position = at
+        decoder.ip = pc
         decode = decoder.decode
         known = self._facts.known
         offsets = [0]
         facts_of: list[Facts] = []
-        at = 0
+        special: list[int] = []
         size = len(code)
         while at < size:
             # Direct branches, the ends of most blocks, need no decoder.
             branch = _BRANCHES.get(code[at])
             if branch is not None:
-                block = self._branch(code, pc, at, offsets, facts_of, branch)
+                block = self._branch(code, pc, begin, at, offsets, facts_of, special, branch)
                 if block is not None:
                     return block
             instruction = decode()
@@ -192,25 +205,27 @@ class Emitter:
                 facts = self._facts.learn(
                     code[at:end], instruction, decoder.get_constant_offsets(instruction)
                 )
-            if facts.kind is Kind.INVALID:
-                return SourceBlock(pc, code[:at], offsets, facts_of, 0, True, True)
-            offsets.append(end)
+            if not facts.simple:
+                if facts.kind is Kind.INVALID:
+                    return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True, True)
+                special.append(len(facts_of))
+            offsets.append(end - begin)
             facts_of.append(facts)
             at = end
             if facts.ends:
-                target = 0
-                if facts.kind in _DIRECT:
-                    target = instruction.near_branch_target
-                return SourceBlock(pc, code[:at], offsets, facts_of, target, False)
-        return SourceBlock(pc, code[:at], offsets, facts_of, 0, True)
+                target = instruction.near_branch_target if facts.kind in _DIRECT else 0
+                return SourceBlock(pc, code[begin:at], offsets, facts_of, special, target, False)
+        return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True)
 
     def _branch(
         self,
         code: bytes,
         pc: int,
+        begin: int,
         at: int,
         offsets: list[int],
         facts_of: list[Facts],
+        special: list[int],
         branch: tuple[int, int],
     ) -> SourceBlock | None:
         """End a block with the direct branch at `at`, given its (opcode bytes, displacement bytes)."""
@@ -225,14 +240,19 @@ class Emitter:
         if facts is None:
             instruction = Decoder(64, code[at:end], ip=pc).decode()
             facts = self._facts.branches[key] = self._facts.learn(code[at:end], instruction, None)
-        target = pc + end + int.from_bytes(code[at + opcode : end], "little", signed=True)
-        offsets.append(end)
+        target = pc + end - begin + int.from_bytes(code[at + opcode : end], "little", signed=True)
+        special.append(len(facts_of))
+        offsets.append(end - begin)
         facts_of.append(facts)
-        return SourceBlock(pc, code[:end], offsets, facts_of, target & _ADDRESS_MASK, False)
+        return SourceBlock(pc, code[begin:end], offsets, facts_of, special, target & _ADDRESS_MASK, False)
 
-    def live_in(self, block: SourceBlock) -> int:
-        """Flags that a block may read before it has overwritten them (all, if it leaves some alone)."""
+    @staticmethod
+    def live_in(block: SourceBlock | None) -> int:
+        """Flags that a block may read before it has overwritten them (all, if it leaves some
+        alone or is not known)."""
         live = ALL
+        if block is None:
+            return live
         for facts in reversed(block.facts):
             live = live & ~facts.kills | facts.reads
         return live
@@ -250,48 +270,50 @@ class Emitter:
         `live_out(block)` gives the flags that its direct successors may read;
         it is asked only when the block itself leaves no room for a counter.
         """
-        out = bytearray()
-        emitted = Emitted(out, [], 0)
-        facts_of, offsets = block.facts, block.offsets
+        emitted = Emitted()
+        out, runs = emitted.code, emitted.runs
+        code, facts_of, offsets, special = block.code, block.facts, block.offsets, block.special
         counter, borrows = self._place_counter(block, live_out)
-        number = -1
-        start = 0  # where the run of instructions not yet copied begins
         if check is not Check.NEVER:
             self._compare_source(emitted, block, 0)
-        for index, facts in enumerate(facts_of):
-            kind = facts.kind
+            if check is Check.WRITES:
+                special = range(len(facts_of))
+        runs.append((0, len(out)))
+        number = -1
+        start = 0  # where the run of instructions not yet copied begins
+        for index in special if counter < 0 or counter in special else sorted((*special, counter)):
+            facts = facts_of[index]
             here = offsets[index]
+            out += code[start:here]
+            start = here
             if index == counter:
-                out += block.code[start:here]
-                start = here
                 self._count(emitted, slot, len(facts_of), borrows)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
-                out += block.code[start:here]
-                start = here
                 self._compare_source(emitted, block, index)
-            emitted.marks.append(len(out) + here - start)
+            runs.append((index, len(out)))
+            if facts.simple:
+                continue
+            kind = facts.kind
+            before = number
             if facts.number != -2:
-                known, number = number, facts.number
-            else:
-                known = number
+                number = facts.number
             if kind is Kind.PLAIN:
                 continue
-            out += block.code[start:here]
             start = offsets[index + 1]
-            encoding = block.code[here:start]
+            encoding = code[here:start]
             if kind is Kind.RELATIVE:
                 self._relocated(emitted, encoding, facts.displacement, block.pc + start, at)
             elif kind is Kind.REP:
                 self._rep(emitted, encoding, index)
             elif kind is Kind.SYSCALL:
-                self._system_call(emitted, index, known, block.pc + start)
+                self._system_call(emitted, index, before, block.pc + start)
                 number = -1
-            elif kind is Kind.NATIVE or kind is Kind.INVALID:
+            elif kind is Kind.NATIVE:
                 self._native(emitted, index)
             else:
                 self._terminator(emitted, block, facts, encoding, at, slot, counts=counter < 0)
-        out += block.code[start : offsets[-1]]
-        emitted.marks.append(len(out))
+            runs.append((index + 1, len(out)))
+        out += code[start : offsets[-1]]
         if block.cut:
             emitted.falls = block.end
         return emitted
@@ -324,19 +346,14 @@ class Emitter:
         the terminator's own sequence. (i, 16): spill.
         """
         facts_of = block.facts
-        needed = self._must_be_dead
-        last = len(facts_of) - 1
         # Right before an instruction that overwrites all flags nothing can
         # come between; one that cannot fault is best.
-        fallback = -1
-        for index, facts in enumerate(facts_of):
-            if not facts.reads & needed and facts.kills & needed == needed and facts.kind < Kind.NATIVE:
-                if not facts.memory:
-                    return index, -1
-                if fallback < 0:
-                    fallback = index
-        if fallback >= 0:
-            return fallback, -1
+        spots = [f.spot_all for f in facts_of] if self._budgeted else [f.spot for f in facts_of]
+        best_spot = max(spots)
+        if best_spot:
+            return spots.index(best_spot), -1
+        needed = self._must_be_dead
+        last = len(facts_of) - 1
         live = ALL
         if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
             live = live_out(block)

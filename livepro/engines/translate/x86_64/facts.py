@@ -74,7 +74,10 @@ class Facts:
     and `registers_killed` are masks of general registers read, and fully
     overwritten without being read. `memory` tells whether it touches memory
     (and so may fault), `writes` whether it may write it, `ends` whether it ends a basic block,
-    `condition_falls` whether control may fall through such an end.
+    `condition_falls` whether control may fall through such an end, `simple` whether
+    it is just copied. `spot` says whether a counter may stand right before it
+    because it overwrites what `inc` writes: 0 no, 1 yes, 2 yes and it cannot
+    fault; `spot_all` the same for all arithmetic flags.
     """
 
     kind: Kind
@@ -91,6 +94,9 @@ class Facts:
     writes: bool
     ends: bool
     condition_falls: bool
+    simple: bool
+    spot: int
+    spot_all: int
 
 
 _JUMPS = {
@@ -143,6 +149,12 @@ def _touches_memory(instruction: Instruction) -> bool:
     )
 
 
+def _spot(kind: Kind, reads: int, kills: int, flags: int, memory: bool) -> int:
+    if reads & flags or kills & flags != flags or kind >= Kind.NATIVE:
+        return 0
+    return 1 if memory else 2
+
+
 def _condition(encoding: bytes, instruction: Instruction) -> int:
     """The condition of a jcc: the low nibble of its opcode, before an 8- or 32-bit displacement."""
     return encoding[-5 if instruction.is_jcc_near else -2] & 0xF
@@ -181,21 +193,26 @@ class FactTable:
         kind = self._kind(instruction, flow)
         reads, kills = self._flags(instruction)
         read, killed, writes = self._operands(instruction)
+        memory = _touches_memory(instruction)
+        number = self._number(instruction, read, killed)
         return Facts(
             kind=kind,
             flow=flow,
             reads=reads,
             kills=kills,
             displacement=displacement,
-            number=self._number(instruction, read, killed),
+            number=number,
             immediate=instruction.immediate16 if instruction.code == Code.RETNQ_IMM16 else 0,
             condition=_condition(encoding, instruction) if kind is Kind.BRANCH else 0,
             registers_read=read,
             registers_killed=killed,
-            memory=_touches_memory(instruction),
+            memory=memory,
             writes=writes,
             ends=flow.ends_block,
             condition_falls=flow is Flow.BRANCH,
+            simple=kind is Kind.PLAIN and number == -2,
+            spot=_spot(kind, reads, kills, ARITHMETIC, memory),
+            spot_all=_spot(kind, reads, kills, ALL, memory),
         )
 
     @staticmethod
