@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import ClassVar
 
-from engines.contract import EngineContract
+import pytest
+from engines.contract import EngineContract, Runner
+from engines.observed import REPOSITORY
 
 
 class TestBlock(EngineContract):
@@ -12,3 +17,25 @@ class TestBlock(EngineContract):
     unfit: ClassVar[dict[str, str]] = {
         "self_reading": "a program that reads its own code sees the breakpoints in it"
     }
+
+    @pytest.mark.parametrize("size", [0, 1000])
+    def test_agrees_with_the_step_engine(self, size: int, run: Runner, tmp_path: Path) -> None:
+        """Block by block, partial executions and rep iterations included, on a program with libc."""
+        (tmp_path / "step").mkdir()
+        step = Runner("step", tmp_path / "step")
+        seen = [each("/bin/ls", "/usr", aslr=False, interval_size=size) for each in (run, step)]
+        ours, theirs = ([dict(p, pid=0, ppid=0) for p in one.processes] for one in seen)
+        for process in ours + theirs:
+            process["threads"] = [dict(thread, tid=0) for thread in process["threads"]]
+        assert ours == theirs
+
+    def test_the_vdso_is_run_like_any_code(self) -> None:
+        """All processes share its pages until one is written: the breakpoints are the target's own."""
+        script = (
+            "import livepro; r = livepro.run(['/bin/date'], engine='block'); (p,) = r.processes;"
+            "print(r.exit, '[vdso]' in p.table.module, r.stats['stops'] < r.instructions / 2)"
+        )
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        assert done.stdout.splitlines()[-1:] == ["0 True True"], done.stderr
