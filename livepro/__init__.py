@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["LiveproError", "__version__", "run"]
+__all__ = ["LiveproError", "Result", "__version__", "run"]
 
 if TYPE_CHECKING:
-    from livepro.api import run
+    from livepro.api import Result, run
     from livepro.errors import LiveproError
 
 
 def __getattr__(name: str) -> object:
     # Loaded when used: `livepro --version` must not wait for NumPy.
-    if name == "run":
-        from livepro.api import run
+    if name in ("Result", "run"):
+        from livepro import api
 
-        return run
+        return getattr(api, name)
     if name == "LiveproError":
         from livepro.errors import LiveproError
 

@@ -5,14 +5,36 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
 from livepro.errors import LiveproError
 from livepro.model import RunResult
+from livepro.model.itypes import ItypesSpec
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
+
+
+@dataclass(frozen=True)
+class Result(RunResult):
+    """What `run` returns."""
+
+    def to_pandas(self, spec: ItypesSpec | None = None) -> dict[str, DataFrame]:
+        """The run as pandas data frames ``threads``, ``simd``, ``itypes`` and ``blocks``.
+
+        `livepro.analyses.dataframe.to_pandas` describes their columns; `spec` are
+        instruction-type groups of the user's. Raises LiveproError when pandas is
+        not installed.
+        """
+        from livepro.analyses.dataframe import to_pandas
+
+        return to_pandas(self, spec)
 
 
 def run(
@@ -25,7 +47,7 @@ def run(
     interval_size: int = 0,
     bbv_dialect: str = "exact",
     progress: Callable[[Progress], None] | None = None,
-) -> RunResult:
+) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
     `env` is the program's environment (None: this process's `os.environ`),
@@ -35,8 +57,10 @@ def run(
     says. `progress` is called a few times a second while the command runs.
     The program shares this process's standard streams and working directory.
 
-    Call it from a thread that has no other children: the status of one that
-    ends meanwhile is lost to its owner.
+    The program is traced from a thread of livepro's own, which also calls
+    `progress`. An exception from there ends the program and comes out of `run`.
+    Called from the main thread, `run` takes over SIGINT, SIGQUIT, SIGTERM,
+    SIGHUP and SIGALRM while it lasts: Ctrl-C is the program's affair then.
 
     Raises LiveproError when the command cannot be found (status 127), cannot
     be executed or measured (126), or an argument is wrong (2).
@@ -77,9 +101,10 @@ def run(
     )
     chosen = engine_class(engine, machine.name)(machine, options)
     chosen.warnings.extend(warnings)
-    return Session(chosen, machine).run(
+    found = Session(chosen, machine).run(
         executable, command, environment, aslr=aslr, interval_size=interval_size
     )
+    return Result(**{field.name: getattr(found, field.name) for field in fields(found)})
 
 
 def _bytes(environment: Mapping[str, str] | Mapping[bytes, bytes]) -> dict[bytes, bytes]:

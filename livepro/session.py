@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from livepro.linux.wait import shell_status
 from livepro.model import RunResult
 from livepro.results import build_processes
 
-_GRACE = 0.1  # seconds that a Ctrl-C may take from livepro to the program
+_GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
 _LAST_WARNING = 2.0  # seconds from SIGTERM to SIGKILL when livepro itself is told to go
 
 
@@ -25,13 +26,17 @@ class Session:
     While it runs, Ctrl-C is the program's affair: the terminal sends it to
     livepro and the program alike, and a SIGINT that livepro alone received is
     passed on. SIGTERM and SIGHUP end the program and everything it started;
-    the counts so far are the result.
+    the counts so far are the result. All that holds when `run` is called from the
+    main thread: only there can Python handle signals.
+
+    The engine has a thread of its own. A tracee answers only to the thread that
+    traces it, and the children of the calling one stay its own to wait for.
     """
 
     def __init__(self, engine: Engine, isa: Isa) -> None:
         self.engine = engine
         self.isa = isa
-        self._interrupts_passed = 0
+        self._pid = os.getpid()
 
     def run(
         self,
@@ -45,9 +50,17 @@ class Session:
         """Launch `command`, watch it to its end, return what it executed."""
         began = time.monotonic()
         engine = self.engine
+
+        def trace() -> None:
+            try:
+                engine.launch(executable, command, environment, aslr=aslr)
+                engine.run()
+            except BaseException:
+                engine.tracer.abandon()
+                raise
+
         with self._signals():
-            engine.launch(executable, command, environment, aslr=aslr)
-            engine.run()
+            self._in_thread(trace)
         wall = time.monotonic() - began
         status = engine.tracer.root_status
         return RunResult(
@@ -60,6 +73,28 @@ class Session:
             stats=dict(engine.stats),
             warnings=tuple(engine.warnings),
         )
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        """Do `work` in a new thread; what it raises is raised here."""
+        failure: list[BaseException] = []
+
+        def body() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=body, name="livepro", daemon=True)
+        thread.start()
+        try:
+            thread.join()
+        except BaseException:  # from a signal handler of the caller's
+            while thread.is_alive():
+                self._kill()
+                thread.join(_GRACE)
+            raise
+        if failure:
+            raise failure[0]
 
     # -- signals that livepro receives
 
@@ -90,18 +125,23 @@ class Session:
                 signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        self._pending: tuple[int, int] = (number, self.engine.tracer.signals_seen.get(number, 0))
+        if os.getpid() != self._pid:
+            return  # the child on its way to exec, which would inherit the timer
+        self._pending: tuple[int, float] = (number, time.monotonic())
         signal.setitimer(signal.ITIMER_REAL, _GRACE)
         self._on_alarm: Callable[[], None] = self._pass_on
 
     def _pass_on(self) -> None:
         """Send the program the Ctrl-C that reached livepro alone."""
-        number, seen = self._pending
-        if self.engine.tracer.signals_seen.get(number, 0) == seen:
+        number, received = self._pending
+        # The engine's thread may have seen the program's before this one was told of its own.
+        if self.engine.tracer.signals_seen.get(number, 0.0) < received - _GRACE:
             for process in self.engine.tracer.live[:1]:
                 _send(process.pid, number)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            return
         self.engine.warnings.append(
             f"livepro was sent {signal.Signals(number).name}: it ended the program early."
         )

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ PTRACE_GET_SYSCALL_INFO = 0x420E
 
 STEPS = 200
 """Stops compared: some dozens of basic blocks, a few milliseconds."""
+
+LONGEST = 5.0
+"""Seconds that a child outlives a parent that is killed."""
 
 
 class _SyscallInfo(ctypes.Structure):
@@ -42,7 +46,7 @@ class Probe:
 
 def probe_tracing() -> Probe:
     """Seize, stop and single-step a child of our own, as a run does."""
-    with waiting_child() as pid:
+    with busy_child() as pid:
         try:
             ptrace.call(ptrace.PTRACE_SEIZE, pid, 0, ptrace.PTRACE_O_EXITKILL)
             ptrace.call(ptrace.PTRACE_INTERRUPT, pid)
@@ -104,12 +108,17 @@ def stopped(status: int) -> None:
 
 
 @contextmanager
-def waiting_child() -> Iterator[int]:
-    """A child that waits for a signal; killed and reaped at the end."""
+def busy_child() -> Iterator[int]:
+    """A child that is always about to execute something; killed and reaped at the end.
+
+    One that waits in a system call would wait on when it is stepped.
+    """
     pid = os.fork()
     if pid == 0:
         try:
-            signal.pause()
+            until = time.monotonic() + LONGEST
+            while time.monotonic() < until:
+                pass
         finally:
             os._exit(0)
     with ending(pid):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -77,6 +78,8 @@ class Tracer:
 
     Without `follow_children` child processes are let go. With `notice_children` the
     listener is told before (`let_go`); else the kernel does not report them at all.
+    `signals_seen` has the time (of `time.monotonic`) at which each signal was last
+    about to be delivered to a thread.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Tracer:
         self.threads: dict[int, TracedThread] = {}
         self.processes: list[TracedProcess] = []
         self.root_status: int | None = None
-        self.signals_seen: dict[int, int] = {}
+        self.signals_seen: dict[int, float] = {}
         self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
         self._follow = follow_children
         self._root = 0
@@ -165,7 +168,7 @@ class Tracer:
         if number == signal.SIGTRAP:
             self.listener.trapped(thread)
             return
-        self.signals_seen[number] = self.signals_seen.get(number, 0) + 1
+        self.signals_seen[number] = time.monotonic()
         self.listener.signalled(thread, number)
 
     def _child(self, parent: TracedThread, tid: int, event: int) -> None:
@@ -248,6 +251,20 @@ class Tracer:
             del self._live[tid]
             process.ended(status)
             self.listener.process_ended(process)
+
+    def abandon(self) -> None:
+        """Kill whatever is still traced and wait for its end, telling nobody. For a thread
+        whose only children are its tracees."""
+        for process in self.live:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                tid, status = os.waitpid(-1, WAIT_FLAGS)
+                if is_stop(status):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(tid, signal.SIGKILL)  # it may have been born since
+                        ptrace.call(ptrace.PTRACE_CONT, tid)
 
     @property
     def live(self) -> list[TracedProcess]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,28 @@ def test_tracing_works_and_leaves_no_child() -> None:
     found = probe.probe_tracing()
     assert found.works
     assert children() == before
+
+
+def test_tracing_a_child_that_has_come_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the child does by then, a step of it ends."""
+    genuine = ptrace.call
+
+    def call(request: int, *args: int) -> None:
+        if request == ptrace.PTRACE_SEIZE:
+            time.sleep(0.1)
+        genuine(request, *args)
+
+    def hung(*args: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(ptrace, "call", call)
+    former = signal.signal(signal.SIGALRM, hung)
+    signal.alarm(20)
+    try:
+        assert probe.probe_tracing().works
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
 
 
 def refusing(code: int, request: int) -> object:

@@ -1,0 +1,126 @@
+"""`livepro.run` in a program that uses it as a library: its own children, threads and exceptions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import livepro
+from fixtures import Builder, assembly
+from livepro.engines.base import Progress
+
+
+@pytest.fixture
+def straight(builder: Builder) -> str:
+    """A program of 13 instructions that exits with 7."""
+    return str(builder.assembly(next(f for f in assembly() if f.name == "straight")))
+
+
+def host(script: str, *arguments: str) -> object:
+    """What a host program prints as JSON. It runs in a process of its own, so that a hang ends."""
+    command = [sys.executable, "-c", f"import json, sys, livepro\n{script}", *arguments]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+
+def test_the_result_has_arrays(straight: str) -> None:
+    result = livepro.run([straight])
+    assert isinstance(result, livepro.Result)
+    assert (result.exit, result.instructions, result.command) == (7, 13, (straight,))
+    (process,) = result.processes
+    (thread,) = process.threads
+    assert thread.entries.tolist() == [0]
+    assert thread.partial.tolist() == [[0, 13, 1]]
+    assert process.table.length.tolist()[0] >= 13
+
+
+def test_the_result_as_data_frames(straight: str) -> None:
+    frames = livepro.run([straight]).to_pandas()
+    assert sorted(frames) == ["blocks", "itypes", "simd", "threads"]
+    assert frames["threads"]["instructions"].tolist() == [13]
+    assert frames["blocks"]["instructions"].tolist() == [13]
+
+
+def test_children_of_the_host_keep_their_status(straight: str) -> None:
+    """Children that have ended while livepro waits for its own are left to whoever started them."""
+    script = """
+import os
+child = os.posix_spawn("/bin/false", ["false"], {})
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+result = livepro.run(sys.argv[1:])
+print(json.dumps([result.exit, os.waitpid(child, 0)[1] >> 8]))
+"""
+    assert host(script, straight) == [7, 1]
+
+
+def test_from_several_threads_at_once(straight: str) -> None:
+    counts: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: counts.append(livepro.run([straight]).instructions)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert counts == [13] * 4
+
+
+def test_signal_handlers_of_the_host_come_back(straight: str) -> None:
+    script = """
+import signal
+numbers = [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM]
+signal.signal(signal.SIGTERM, print)
+before = [signal.getsignal(n) for n in numbers]
+livepro.run(sys.argv[1:])
+print(json.dumps(before == [signal.getsignal(n) for n in numbers]))
+"""
+    assert host(script, straight) is True
+
+
+FORKING = """
+.intel_syntax noprefix
+.globl _start
+_start: mov eax, 57
+        syscall
+again:  jmp again
+"""
+
+
+def test_an_error_in_the_callback_ends_the_program(builder: Builder, tmp_path: Path) -> None:
+    """The exception comes out of `run`, and nothing of what it started goes on."""
+    source = tmp_path / "forking.S"
+    source.write_text(FORKING)
+    script = """
+import contextlib, os
+from pathlib import Path
+def progress(snapshot):
+    raise KeyError(snapshot.processes)
+os.setsid()
+try:
+    livepro.run(sys.argv[1:], progress=progress)
+except KeyError as error:
+    caught = error.args[0]
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    left = 0
+for path in Path("/proc").glob("[1-9]*/stat"):
+    with contextlib.suppress(OSError):
+        fields = path.read_text().rpartition(")")[2].split()
+        left += fields[3] == str(os.getpid()) and fields[0] != "Z"
+print(json.dumps([caught, left]))
+"""
+    assert host(script, str(builder.build(source))) == [2, 1]
+
+
+def test_progress_is_reported(builder: Builder) -> None:
+    program = builder.assembly(next(f for f in assembly() if f.name == "hundred_thousand"))
+    seen: list[Progress] = []
+    livepro.run([str(program)], engine="step", progress=seen.append)
+    assert seen
+    assert [s.instructions for s in seen] == sorted(s.instructions for s in seen)
+    assert {(s.threads, s.processes) for s in seen} == {(1, 1)}
