@@ -23,7 +23,7 @@ class TestBlock(EngineContract):
         """Block by block, partial executions and rep iterations included, on a program with libc."""
         (tmp_path / "step").mkdir()
         step = Runner("step", tmp_path / "step")
-        seen = [each("/bin/ls", "/usr", aslr=False, interval_size=size) for each in (run, step)]
+        seen = [each("/bin/echo", "hello", aslr=False, interval_size=size) for each in (run, step)]
         ours, theirs = ([dict(p, pid=0, ppid=0) for p in one.processes] for one in seen)
         for process in ours + theirs:
             process["threads"] = [dict(thread, tid=0) for thread in process["threads"]]
