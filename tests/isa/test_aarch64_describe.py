@@ -14,10 +14,9 @@ from isa.aarch64_tools import assemble, capstone_with_detail
 
 from livepro.isa import for_machine
 from livepro.isa.aarch64 import registers, syscalls
-from livepro.isa.aarch64.category import CATEGORIES
 from livepro.isa.aarch64.describe import describe, disassemble
 from livepro.isa.aarch64.encoding.memory import memory_access
-from livepro.isa.aarch64.vocabulary import categories, opcodes
+from livepro.isa.aarch64.vocabulary import vocabulary
 from livepro.model import Flow
 from livepro.model.itypes import DEFAULT_GROUPS
 
@@ -224,11 +223,10 @@ SPACES = st.sampled_from(((0x0A000000, 0x08000000), (0x1E000000, 0x04000000), (0
 def test_any_word_is_described_in_the_vocabulary(number: int, space: tuple[int, int]) -> None:
     word = number & ~space[0] | space[1]
     facts = describe(word.to_bytes(4, "little"))
-    assert facts.opcode in opcodes()
-    assert facts.category in categories()
+    assert facts.opcode in vocabulary().opcodes
+    assert facts.category in vocabulary().categories
     assert set(facts.itypes) <= set(DEFAULT_GROUPS)
     assert facts.itypes.count("other") <= 1 <= len(facts.itypes)
-    assert categories() == set(CATEGORIES)
     if facts.opcode not in ("INVALID", "UNKNOWN"):
         assert_memory_like_capstone(word)
 
@@ -258,7 +256,7 @@ def assert_memory_like_capstone(word: int) -> None:
 
 
 def test_vocabulary_has_no_lower_case() -> None:
-    assert all(name == name.upper() for name in opcodes() | categories())
+    assert all(name == name.upper() for name in vocabulary().opcodes | vocabulary().categories)
 
 
 def test_registers_are_those_of_the_kernel_header(tmp_path: Path) -> None:
