@@ -141,10 +141,10 @@ class StepEngine(Engine):
             state.suspect = False
             self.resume(state.thread)
             return False
-        if kind in (_TRAP_BRKPT, _TRAP_TRACE):
+        if kind == _TRAP_TRACE or (kind == _TRAP_BRKPT and not trap):
             state.suspect = False
             return True
-        # The program's own: int3, or a SIGTRAP that somebody sent.
+        # The program's own: int3, int1, or a SIGTRAP that somebody sent.
         self.signalled(state.thread, signal.SIGTRAP)
         return False
 
