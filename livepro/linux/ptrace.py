@@ -36,6 +36,7 @@ from ptrace.binding.func import (
     PTRACE_PEEKUSER,
     PTRACE_POKEUSER,
     PTRACE_SETREGSET,
+    PTRACE_SETSIGINFO,
     PTRACE_SINGLESTEP,
     PTRACE_SYSCALL,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "raw",
     "set_registers",
     "set_regset",
+    "set_signal_info",
     "signal_info",
     "unblock",
 ]
@@ -215,6 +217,11 @@ def signal_info(tid: int) -> SignalInfo | None:
             return None
         raise
     return info
+
+
+def set_signal_info(tid: int, info: SignalInfo) -> None:
+    """Set the siginfo that the signal about to be delivered comes with."""
+    call(PTRACE_SETSIGINFO, tid, 0, ctypes.addressof(info))
 
 
 def unblock(tid: int, number: int) -> None:

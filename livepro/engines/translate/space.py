@@ -8,90 +8,28 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_right
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.cache import Block, Cache, Place, Stop
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
-from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Check, Emitted, Emitter, SourceBlock, Text
+from livepro.engines.translate.text import ProgramText
+from livepro.engines.translate.x86_64 import encode, machine
+from livepro.engines.translate.x86_64.emitted import Check
+from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Emitter
+from livepro.engines.translate.x86_64.source import Reader, SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 _CHAIN = 6  # blocks laid out in a row at a miss
 _EAGER = 10  # blocks translated at a miss, besides
 
-_INT1 = 0xF1  # its debug exception looks like that of a step
-
 _INT3 = 0xCC
-_WINDOW = 1 << 22  # bytes of code that are read at once
-_GLIMPSE = 128  # bytes, where they are read anew for each block
 
 _put_i32 = struct.Struct("<i").pack_into
 _pack_i32 = struct.Struct("<i").pack
-
-
-class Block:
-    """A translated block: its source, counter slot, and where its copy is in the target.
-
-    For the positions see `Emitted`.
-    """
-
-    __slots__ = ("_marks", "counted", "details", "size", "slot", "source", "start")
-
-    def __init__(self, source: SourceBlock, slot: int, start: int, details: Emitted) -> None:
-        self.source = source
-        self.slot = slot
-        self.start = start
-        self.size = len(details.code)
-        self.counted = details.counted
-        self.details = details
-        self._marks: list[int] | None = None
-
-    @property
-    def marks(self) -> list[int]:
-        """See `Emitted.marks`; worked out when a signal or an exit asks for it."""
-        if self._marks is None:
-            self._marks = self.details.marks(self.source)
-        return self._marks
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a cache address is in the program: about to execute instruction `index`
-    of `block`. `exact` says that registers are the program's own there (but for
-    the count register of a system call, see `behind_syscall`); `counted` whether
-    the block has been counted."""
-
-    block: Block
-    index: int
-    exact: bool
-    counted: bool
-    behind_syscall: bool
-    at_rep: bool
-
-    @property
-    def pc(self) -> int:
-        """The program's address."""
-        return self.block.source.pc + self.block.source.offsets[self.index]
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Why an int3 in a cache stops: `kind` is one of miss, native, budget,
-    changed, dropped. (Exits, the many, are in `CodeSpace.exits`.)"""
-
-    kind: str
-    block: Block | None = None
-    pc: int = 0
-    index: int = 0
-    resume: int = 0
-    counted: bool = False
-    raises: bool = False
 
 
 def _check_for(mapping: Mapping | None) -> Check:
@@ -106,30 +44,14 @@ def _check_for(mapping: Mapping | None) -> Check:
     return Check.WRITES if mapping.file_backed and mapping.writable else Check.ENTRY
 
 
-class Cache:
-    """One code cache: copies grow from its start, stubs and literals from its middle."""
-
-    def __init__(self, index: int, file: SharedFile) -> None:
-        base = file.base
-        self.index = index
-        self.base = base
-        self.end = base + layout.CACHE_SIZE
-        self.file = file
-        self.map: Any = file.map
-        self.hot = base + 16
-        self.cold = base + layout.CACHE_SIZE // 2
-        self.hot_end = self.cold - (1 << 16)
-        self.cold_end = base + layout.CACHE_SIZE - 64
-        self.starts: list[int] = []
-        self.blocks: list[Block] = []
-
-
 class CodeSpace:
     """Translates the code of one address space on demand."""
 
-    def __init__(self, process: TracedProcess, memory: ThreadAreas, emitter: Emitter) -> None:
+    def __init__(self, process: TracedProcess, memory: ThreadAreas, reader: Reader, emitter: Emitter) -> None:
         self.process = process
         self.memory = memory
+        self.reader = reader
+        self.text = ProgramText(process, reader)
         self.emitter = emitter
         self.caches: list[Cache] = []
         self.blocks: dict[int, Block] = {}
@@ -143,7 +65,6 @@ class CodeSpace:
         self._stubs: dict[tuple[int, int], int] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
         self.exits: dict[int, int] = {}
-        self._last: Text | None = None
         self._mapping: Mapping | None = None
         self._check = Check.NEVER
         self._queue: list[int] = []
@@ -156,7 +77,7 @@ class CodeSpace:
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
-        child = CodeSpace(process, memory, self.emitter)
+        child = CodeSpace(process, memory, self.reader, self.emitter)
         child.gadget, child.miss = self.gadget, self.miss
         for mine, file in zip(self.caches, caches, strict=True):
             cache = Cache(mine.index, file)
@@ -190,7 +111,7 @@ class CodeSpace:
         self.caches.append(cache)
         if cache.index == 0:
             self.gadget = base
-            self._write(cache, base, encode.SYSCALL + encode.INT3)
+            self._write(cache, base, machine.GADGET)
             self.miss = base + 8
             self._write(cache, self.miss, encode.INT3)
             self.stops[self.miss] = Stop("miss")
@@ -221,33 +142,7 @@ class CodeSpace:
 
     def locate(self, address: int) -> Place | None:
         """Where a cache address is in the program, None for an address that is no copy's."""
-        if not self.holds(address):
-            return None
-        cache = self.cache_at(address)
-        at = bisect_right(cache.starts, address) - 1
-        if at < 0:
-            return None
-        block = cache.blocks[at]
-        within = address - block.start
-        if within >= block.size:
-            return None
-        details = block.details
-        behind = details.behind_syscall.get(within)
-        if behind is not None:
-            return Place(block, behind, True, within >= block.counted, True, False)
-        rep = details.reps.get(within)
-        if rep is not None:
-            return Place(block, rep, True, within >= block.counted, False, True)
-        marks = block.marks
-        index = bisect_right(marks, within) - 1
-        counted = within >= block.counted
-        if index < 0:
-            return Place(block, 0, within == 0, counted, False, False)
-        exact = marks[index] == within
-        # Several marks fall together only where nothing was emitted in between.
-        while index and marks[index - 1] == within:
-            index -= 1
-        return Place(block, min(index, len(block.source.facts) - 1), exact, counted, False, False)
+        return self.cache_at(address).locate(address) if self.holds(address) else None
 
     # -- translating
 
@@ -281,39 +176,6 @@ class CodeSpace:
         self._returns.clear()
         return block
 
-    def _text(self, pc: int, size: int = 0) -> Text | None:
-        """The code around `pc`, as far as the program could execute it; at least `size`
-        bytes from there on, if there are as many. Code that may change is read
-        afresh each time."""
-        text = self._last
-        if text is not None and text.base <= pc < text.end and not size:
-            return text
-        mapping = self.process.space.find(pc)
-        if mapping is None or not mapping.executable:
-            return None
-        stable = mapping.stable_code
-        wanted = size or (_WINDOW if stable else _GLIMPSE)
-        start = max(mapping.start, pc & -_WINDOW) if stable else pc
-        end = start
-        while end < pc + wanted and (mapping := self.process.space.find(end)) and mapping.executable:
-            end = mapping.end
-        text = Text(start, self.process.memory.read(start, min(end, pc + wanted) - start))
-        if stable and not size:
-            self._last = text
-        return text
-
-    def _decode(self, pc: int) -> SourceBlock | None:
-        """The basic block at `pc`, None where there is nothing to execute."""
-        size = 0
-        while True:
-            text = self._text(pc, size)
-            if text is None:
-                return None
-            source = self.emitter.decode(text, pc)
-            if not source.cut or source.invalid or size > text.end - pc:
-                return source if source.facts else None
-            size = size * 4 or 4 * _GLIMPSE
-
     def _chain(self, pc: int, landing: bool) -> Block | None:
         """Lay out the block at `pc` and, behind it, those that follow when no branch is taken."""
         cache = self.cache_for(pc)
@@ -322,7 +184,7 @@ class CodeSpace:
         first: Block | None = None
         at = cache.hot = (cache.hot + 15) & -16
         for _ in range(_CHAIN):
-            source = self._decode(pc)
+            source = self.text.decode(pc)
             if source is None or cache.hot >= cache.hot_end:
                 break
             if first is None:
@@ -392,7 +254,8 @@ class CodeSpace:
         source, details, at = block.source, block.details, block.start
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
-            raises = source.code[source.offsets[index + 1] - 1] == _INT1
+            encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
+            raises = machine.raises_trap(encoding)
             self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
         for offset, index in details.changes:
             self.stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
@@ -500,8 +363,8 @@ class CodeSpace:
         live = self._live.get(pc)
         if live is None:
             known = self.blocks.get(pc)
-            source = known.source if known is not None else self._decode(pc)
-            live = self._live[pc] = self.emitter.live_in(source)
+            source = known.source if known is not None else self.text.decode(pc)
+            live = self._live[pc] = self.reader.live_in(source)
         return live
 
     # -- forgetting
@@ -514,7 +377,7 @@ class CodeSpace:
         for block in gone:
             self.forget(block)
         self._live.clear()
-        self._last = None
+        self.text.forget()
         self._mapping = None
 
     def forget(self, block: Block) -> None:

@@ -9,17 +9,13 @@ spill words of the thread's area and give it back before the next boundary.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
-from itertools import pairwise
-from types import MappingProxyType
-
-from iced_x86 import Decoder, DecoderError
+from collections.abc import Callable, Sequence
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, FactTable, Kind
+from livepro.engines.translate.x86_64.emitted import Check, Emitted
+from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, Kind
+from livepro.engines.translate.x86_64.source import SourceBlock
 
 _S_RAX, _S_RCX, _S_REP, _S_REP_COUNT = layout.SPILL[:4]
 _SAVE_RAX = encode.store_area(encode.RAX, _S_RAX)
@@ -28,12 +24,6 @@ _LOAD_RAX = encode.load_area(encode.RAX, _S_RAX)
 _LOAD_RCX = encode.load_area(encode.RCX, _S_RCX)
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
-_DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED))
-_ADDRESS_MASK = (1 << 64) - 1
-
-# Direct branches without prefixes by their first byte: (opcode bytes, displacement
-# bytes); 0F is a jcc if 80 to 8F follows (SDM vol. 2, appendix A).
-_BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | dict.fromkeys(range(112, 128), (1, 1))
 
 _unpack_i32 = struct.Struct("<i").unpack_from
 _pack_i32 = struct.Struct("<i").pack
@@ -69,101 +59,11 @@ _REP = {
 }
 
 
-@dataclass(slots=True)
-class SourceBlock:
-    """A basic block as decoded: `offsets` of its instructions and, last, of its end.
-
-    `special` are the indices of those that are not just copied. `target` is
-    where a direct terminator leads. `cut` says that the block ends
-    without a terminator, before bytes that cannot be read or (`invalid`) decoded.
-    """
-
-    pc: int
-    code: bytes
-    offsets: list[int]
-    facts: list[Facts]
-    special: list[int]
-    target: int
-    cut: bool
-    invalid: bool = False
-
-    @property
-    def end(self) -> int:
-        """The address behind the block."""
-        return self.pc + self.offsets[-1]
-
-
-class Text:
-    """A piece of a program's code: its bytes from address `base` on, with a decoder over them."""
-
-    def __init__(self, base: int, code: bytes) -> None:
-        self.base = base
-        self.code = code
-        self.end = base + len(code)
-        self.decoder = Decoder(64, code, ip=base)
-
-
-class Check(Enum):
-    """When a block's source bytes must be compared with those copied."""
-
-    NEVER = 0
-    ENTRY = 1
-    WRITES = 2
-
-
-class Emitted:
-    """A block copy.
-
-    `runs` are (i, offset): from instruction i on, up to the next run, the copy
-    is verbatim and begins there. `counted` is the offset behind which the
-    block has been counted. `exits` are (offset of a 32-bit displacement that
-    ends there + 4, target address); `natives` (offset of an int3, instruction
-    index, offset to go on at); `literals` (offset of a displacement, 8-byte
-    value to be placed); `behind_syscall` offset -> index of the instruction
-    behind; `reps` offset of a rep instruction -> index; `pushes` offset of a
-    push that follows the load of an indirect call's target -> index; `changes`
-    (offset of an int3, index of the first instruction whose source has
-    changed); `budget` the offset of an int3 for an interval that has run out,
-    with the offset to go on at; `falls` the address to go on at when the
-    copy's end is reached (None: never reached); `returns_to` the return
-    address that a call pushed.
-    """
-
-    # Class attributes are the defaults: most copies have none of the rare things.
-    exits: tuple[tuple[int, int], ...] = ()
-    natives: tuple[tuple[int, int, int], ...] = ()
-    literals: tuple[tuple[int, int], ...] = ()
-    changes: tuple[tuple[int, int], ...] = ()
-    behind_syscall: Mapping[int, int] = MappingProxyType({})
-    reps: Mapping[int, int] = MappingProxyType({})
-    pushes: Mapping[int, int] = MappingProxyType({})
-    budget: tuple[int, int] | None = None
-    falls: int | None = None
-    returns_to: int | None = None
-
-    def __init__(self) -> None:
-        self.code = bytearray()
-        self.runs: list[tuple[int, int]] = []
-        self.counted = 0
-
-    def marks(self, block: SourceBlock) -> list[int]:
-        """The offset at which each instruction is about to be executed, everything being
-        the program's own there, and last the end of the copy."""
-        offsets = block.offsets
-        out: list[int] = []
-        for (first, at), (following, _) in pairwise([*self.runs, (len(offsets), 0)]):
-            out += [at + offsets[i] - offsets[first] for i in range(first, following)]
-        if len(out) == len(offsets):
-            out[-1] = len(self.code)
-        return out
-
-
 class Emitter:
-    """Turns bytes into block copies. `watched` are system call numbers that must stop;
+    """Turns blocks into their copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: frozenset[int], facts: FactTable, *, budgeted: bool) -> None:
-        self._facts = facts
+    def __init__(self, data: int, watched: frozenset[int], *, budgeted: bool) -> None:
         self._watched = watched
         self._budgeted = budgeted
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
@@ -173,89 +73,6 @@ class Emitter:
             + encode.jump_if_rcx_zero(1)
         )
         self._must_be_dead = ALL if budgeted else ARITHMETIC
-
-    # -- reading
-
-    def decode(self, text: Text, pc: int) -> SourceBlock:
-        """The basic block at `pc`, which lies in `text`. Empty when its first instruction
-        cannot be read or decoded; `cut` when the text ends before the block does."""
-        code, decoder = text.code, text.decoder
-        begin = at = pc - text.base
-        decoder.position = at
-        decoder.ip = pc
-        decode = decoder.decode
-        known = self._facts.known
-        offsets = [0]
-        facts_of: list[Facts] = []
-        special: list[int] = []
-        size = len(code)
-        while at < size:
-            # Direct branches, the ends of most blocks, need no decoder.
-            branch = _BRANCHES.get(code[at])
-            if branch is not None:
-                block = self._branch(code, pc, begin, at, offsets, facts_of, special, branch)
-                if block is not None:
-                    return block
-            instruction = decode()
-            end = decoder.position
-            facts = known.get(code[at:end])
-            if facts is None:
-                if decoder.last_error == DecoderError.NO_MORE_BYTES:
-                    break
-                facts = self._facts.learn(
-                    code[at:end], instruction, decoder.get_constant_offsets(instruction)
-                )
-            if not facts.simple:
-                if facts.kind is Kind.INVALID:
-                    return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True, True)
-                special.append(len(facts_of))
-            offsets.append(end - begin)
-            facts_of.append(facts)
-            at = end
-            if facts.ends:
-                target = instruction.near_branch_target if facts.kind in _DIRECT else 0
-                return SourceBlock(pc, code[begin:at], offsets, facts_of, special, target, False)
-        return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True)
-
-    def _branch(
-        self,
-        code: bytes,
-        pc: int,
-        begin: int,
-        at: int,
-        offsets: list[int],
-        facts_of: list[Facts],
-        special: list[int],
-        branch: tuple[int, int],
-    ) -> SourceBlock | None:
-        """End a block with the direct branch at `at`, given its (opcode bytes, displacement bytes)."""
-        opcode, width = branch
-        if opcode == 2 and (at + 1 >= len(code) or code[at + 1] & 0xF0 != 0x80):
-            return None  # 0F: not a jcc
-        end = at + opcode + width
-        if end > len(code):
-            return None
-        key = code[at : at + opcode]
-        facts = self._facts.branches.get(key)
-        if facts is None:
-            instruction = Decoder(64, code[at:end], ip=pc).decode()
-            facts = self._facts.branches[key] = self._facts.learn(code[at:end], instruction, None)
-        target = pc + end - begin + int.from_bytes(code[at + opcode : end], "little", signed=True)
-        special.append(len(facts_of))
-        offsets.append(end - begin)
-        facts_of.append(facts)
-        return SourceBlock(pc, code[begin:end], offsets, facts_of, special, target & _ADDRESS_MASK, False)
-
-    @staticmethod
-    def live_in(block: SourceBlock | None) -> int:
-        """Flags that a block may read before it has overwritten them (all, if it leaves some
-        alone or is not known)."""
-        live = ALL
-        if block is None:
-            return live
-        for facts in reversed(block.facts):
-            live = live & ~facts.kills | facts.reads
-        return live
 
     # -- writing
 
@@ -272,7 +89,8 @@ class Emitter:
         """
         emitted = Emitted()
         out, runs = emitted.code, emitted.runs
-        code, facts_of, offsets, special = block.code, block.facts, block.offsets, block.special
+        code, facts_of, offsets = block.code, block.facts, block.offsets
+        special: Sequence[int] = block.special
         counter, borrows = self._place_counter(block, live_out)
         if check is not Check.NEVER:
             self._compare_source(emitted, block, 0)
@@ -354,7 +172,7 @@ class Emitter:
             return spots.index(best_spot), -1
         needed = self._must_be_dead
         last = len(facts_of) - 1
-        live = ALL
+        live: int = ALL
         if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
             live = live_out(block)
         best = -1
@@ -592,16 +410,3 @@ def _landing(target: int) -> bytes:
 
 LANDING_ELSE = 10 + 4 + 2 + 1
 """Offset of the displacement in a landing's jump to the next landing or to the stop."""
-
-
-def canonical(address: int) -> bool:
-    """Whether an address is one that a branch may lead to: bits 47 to 63 alike (SDM vol. 1,
-    3.3.7.1)."""
-    return address >> 47 in (0, (1 << 17) - 1)
-
-
-def undo_stack(facts: Facts) -> int:
-    """What to add to rsp to take back what an indirect terminator did to it."""
-    if facts.kind is Kind.RETURN:
-        return -8 - facts.immediate
-    return 8 if facts.kind is Kind.INDIRECT_CALL else 0

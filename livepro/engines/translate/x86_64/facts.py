@@ -21,10 +21,10 @@ from iced_x86 import (
 from livepro.isa.x86_64.decoder import flow_of, is_rep
 from livepro.model import Flow
 
-ARITHMETIC = RflagsBits.OF | RflagsBits.SF | RflagsBits.ZF | RflagsBits.AF | RflagsBits.PF
+ARITHMETIC: int = RflagsBits.OF | RflagsBits.SF | RflagsBits.ZF | RflagsBits.AF | RflagsBits.PF
 """What `inc` writes."""
-CARRY = RflagsBits.CF
-ALL = ARITHMETIC | CARRY
+CARRY: int = RflagsBits.CF
+ALL: int = ARITHMETIC | CARRY
 
 # A shift by a count of 0 leaves the flags alone, so it cannot be relied on to
 # overwrite them; nor can a repeated compare that runs zero times.
@@ -243,7 +243,7 @@ class FactTable:
 
     @staticmethod
     def _flags(instruction: Instruction) -> tuple[int, int]:
-        kills = instruction.rflags_written | instruction.rflags_cleared | instruction.rflags_set
+        kills: int = instruction.rflags_written | instruction.rflags_cleared | instruction.rflags_set
         mnemonic = instruction.mnemonic
         if mnemonic in _LOGIC:
             kills |= RflagsBits.AF

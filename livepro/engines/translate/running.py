@@ -1,0 +1,329 @@
+"""Threads in the code cache: the loop, the stops there, and steps outside it.
+
+A thread's program counter is in a cache while it runs. Instructions that must
+be executed at their own place (system calls that change mappings, traps, far
+transfers) are stepped there, with the program's own segment base.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+import time
+
+from livepro.engines.base import Engine, EngineOptions
+from livepro.engines.translate import layout, memory
+from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.engines.translate.x86_64 import machine
+from livepro.engines.translate.x86_64.source import Reader
+from livepro.isa.base import Isa, Quirk
+from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS
+from livepro.model import Flow
+from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.tracer import WAIT_FLAGS
+
+_BELOW_RED_ZONE = 1024  # bytes below the stack pointer that no program uses
+_PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
+_ADDRESS_MASK = (1 << 64) - 1
+
+
+class CacheRunner(Engine):
+    """Runs threads from their code caches and answers the stops they make there."""
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        layout_ = isa.registers
+        read_pc = ptrace.program_counter_reader(layout_.pc_user_offset, layout_.structure, layout_.pc)
+        self._read_pc = read_pc
+        self._pc_at = layout_.pc_user_offset or 0
+        self._numbers = dict(isa.syscalls.numbers)
+        named = isa.syscalls.named
+        self._remapping = named(
+            "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
+        )
+        self._moving = named("mremap", "shmat")
+        self._watched = self._remapping | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
+        self._reader = Reader()
+        self._states: dict[int, TranslatedThread] = {}
+        self._spaces: dict[TracedProcess, CodeSpace] = {}
+        self._inherited: dict[TracedProcess, CodeSpace] = {}
+        self._free_areas: dict[CodeSpace, list[int]] = {}
+        self.stops = 0
+        self._missed_lookups = 0
+        self._translating = 0.0
+        self._blocks = 0
+        self._cache_bytes = 0
+
+    # -- the loop
+
+    def run(self) -> None:
+        # Hundreds of thousands of small objects that live to the end: the cycle
+        # collector would look through them again and again, and find nothing.
+        collecting = gc.isenabled()
+        gc.disable()
+        over = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
+        if self.options.progress is not None:
+            ticker.start()
+        try:
+            self._watch()
+        finally:
+            over.set()
+            if self.options.progress is not None:
+                ticker.join()
+            if collecting:
+                gc.enable()
+        self.finish()
+        self.stats |= {
+            "stops": self.stops,
+            "blocks translated": self._blocks,
+            "translation seconds": round(self._translating, 3),
+            "cache bytes": self._cache_bytes,
+            "lookups missed": self._missed_lookups,
+        }
+
+    def _tick(self, over: threading.Event) -> None:
+        """Report progress from the shared counters, beside the thread that waits for stops."""
+        while not over.wait(1 / self.options.progress_rate):
+            # The waiting thread may change a table under the sum: then the next tick tells.
+            with contextlib.suppress(RuntimeError, KeyError):
+                self.report_progress()
+
+    def _watch(self) -> None:
+        threads, dispatch, states = self.tracer.threads, self.tracer.dispatch, self._states
+        wait = os.waitpid
+        running = Mode.RUNNING
+        while threads or self.tracer.live:
+            try:
+                tid, status = wait(-1, WAIT_FLAGS)
+            except ChildProcessError:
+                break
+            self.stops += 1
+            if status == TRAP_STATUS:
+                state = states.get(tid)
+                if state is not None and state.mode is running:
+                    with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+                        self._stopped_in_cache(state)
+                    continue
+            dispatch(tid, status)
+
+    def _stopped_in_cache(self, state: TranslatedThread) -> None:
+        tid = state.thread.tid
+        pc = self._pc(tid)
+        target = state.space.exits.get(pc - 1)
+        if target is not None:
+            self._enter(state, target)
+            return
+        stop = state.space.stops.get(pc - 1)
+        if stop is None:
+            self.tracer.dispatch(tid, TRAP_STATUS)
+            return
+        kind = stop.kind
+        if kind == "miss":
+            self._missed(state)
+        elif kind == "native":
+            self._begin_native(state, stop)
+        elif kind == "dropped":
+            self._enter(state, stop.pc)
+        elif kind == "changed":
+            self._changed(state, stop)
+        elif kind == "budget":
+            self._budget_spent(state, stop)
+            self._go(state, stop.resume)
+
+    def _pc(self, tid: int) -> int:
+        return self._read_pc(tid) & _ADDRESS_MASK
+
+    def _go(self, state: TranslatedThread, address: int) -> None:
+        """Run on from a cache address."""
+        tid = state.thread.tid
+        state.mode = Mode.RUNNING
+        ptrace.raw(ptrace.PTRACE_POKEUSER, tid, self._pc_at, address)
+        ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+
+    def _enter(self, state: TranslatedThread, pc: int) -> None:
+        """Run on from the program's address `pc`, where a block starts."""
+        block = self._translate(state, pc)
+        if block is None:
+            self._step_natively(state, pc)
+        else:
+            self._go(state, block.start)
+
+    def _translate(self, state: TranslatedThread, pc: int, *, landing: bool = False) -> Block | None:
+        """The translation of the block at `pc`, None where nothing can be executed."""
+        began = time.perf_counter()
+        block = state.space.translate(pc, landing=landing) if self._room(state, pc) else None
+        self._translating += time.perf_counter() - began
+        return block
+
+    def _missed(self, state: TranslatedThread) -> None:
+        """An indirect branch to an address that the lookup table does not have."""
+        tid = state.thread.tid
+        self._missed_lookups += 1
+        target = ptrace.peek_user(tid, machine.TARGET)
+        space = state.space
+        block = self._translate(state, target, landing=True)
+        if block is not None:
+            self._go(state, space.landings[target])
+            return
+        registers = state.thread.registers()
+        machine.give_back(registers, state.words)
+        if not machine.canonical(target):
+            # The processor faults before such a branch retires: undo what it did, and
+            # let it fault at its own place.
+            source = space.by_slot[int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF]
+            machine.undo_branch(registers, source.source.facts[-1])
+            state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
+            target = source.source.pc + source.source.offsets[-2]
+        state.thread.set_registers(registers)
+        self._step_natively(state, target)
+
+    @staticmethod
+    def _budget_spent(state: TranslatedThread, stop: Stop) -> None:
+        """An interval of the thread's basic block vectors ends in the stop's block."""
+        assert stop.block is not None
+        assert state.clock is not None
+        state.clock.ran_out(stop.block.slot)
+
+    def _changed(self, state: TranslatedThread, stop: Stop) -> None:
+        """The program has changed code that was translated."""
+        registers = state.thread.registers()
+        machine.give_back(registers, state.words)
+        state.thread.set_registers(registers)
+        self._enter(state, self._forget(state, stop))
+
+    def _forget(self, state: TranslatedThread, stop: Stop) -> int:
+        """Drop a changed block; returns the program's address that the thread is at."""
+        block = stop.block
+        assert block is not None
+        self._uncount(state, block, stop.index, counted=stop.counted)
+        if state.space.find(block.source.pc) is block:
+            state.space.forget(block)
+        return block.source.pc + block.source.offsets[stop.index]
+
+    def _room(self, state: TranslatedThread, pc: int) -> bool:
+        """See to it that there is a cache near `pc`. False where nothing is mapped."""
+        space = state.space
+        if pc in space.blocks or space.cache_for(pc) is not None:
+            return True
+        process = state.thread.process
+        mapping = process.space.find(pc)
+        if mapping is None:
+            process.remapped()
+            mapping = process.space.find(pc)
+        if mapping is None or not mapping.executable or not mapping.readable:
+            return False  # the vsyscall page, or nothing to execute
+        sharing = self._sharing(state.thread, space.gadget)
+        base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
+        space.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
+        process.remapped()
+        return True
+
+    def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
+        """Means to map more of livepro's memory, through a stopped thread."""
+        injector = memory.Injector(thread, self.isa.registers, gadget)
+        return memory.Sharing(
+            injector, self._numbers, getattr(thread.registers(), self.isa.registers.sp) - _BELOW_RED_ZONE
+        )
+
+    # -- native steps
+
+    def _begin_native(self, state: TranslatedThread, stop: Stop) -> None:
+        """Step the instruction that the stop stands for at its own address."""
+        block = stop.block
+        assert block is not None
+        state.native = stop
+        self._step_natively(state, block.source.pc + block.source.offsets[stop.index])
+
+    def _step_natively(self, state: TranslatedThread, pc: int) -> None:
+        """Execute one instruction at the program's address `pc`."""
+        self._prepare_native(state, pc)
+        ptrace.call(ptrace.PTRACE_SINGLESTEP, state.thread.tid)
+
+    def _prepare_native(self, state: TranslatedThread, pc: int) -> None:
+        """Put a thread at the program's address `pc`, with its own gs base, for one step.
+
+        `state.native` is the stop that stands for it, None if nothing is known of it
+        (unreadable code, which will fault).
+        """
+        thread = state.thread
+        registers = thread.registers()
+        mapping = thread.process.space.find(pc)
+        state.at = pc
+        if mapping is not None and mapping.path == "[vsyscall]":
+            # The kernel carries out the call and its return on the fetch fault; what
+            # the step executes is the instruction returned to.
+            state.at = int.from_bytes(thread.read(getattr(registers, self.isa.registers.sp), 8), "little")
+        setattr(registers, self.isa.registers.pc, pc)
+        thread.set_registers(registers)
+        ptrace.poke_user(thread.tid, machine.AREA_BASE, state.program_base)
+        state.before = registers
+        state.mode = Mode.NATIVE
+
+    def _end_native(self, state: TranslatedThread) -> None:
+        """The instruction stepped natively has been executed."""
+        thread = state.thread
+        pc = self._pc(thread.tid)
+        stop, state.native = state.native, None
+        if stop is None:
+            # Not known when it was stepped: known now, or it could not have run.
+            block = state.space.translate(state.at)
+            if block is not None:
+                self._uncount(state, block, 1, counted=False)
+            self._leave_native(state)
+            self._enter(state, pc)
+            return
+        block, index = stop.block, stop.index
+        assert block is not None
+        source = block.source
+        self._leave_native(state)
+        executed = index + 1
+        if source.facts[index].flow is Flow.SYSCALL:
+            self._after_system_call(state, returned=pc == source.pc + source.offsets[executed])
+        if executed < len(source.facts):
+            if pc == source.pc + source.offsets[executed] and state.space.find(source.pc) is block:
+                self._go(state, stop.resume)
+                return
+            self._uncount(state, block, executed, counted=stop.counted)
+        self._enter(state, pc)
+
+    def _leave_native(self, state: TranslatedThread) -> None:
+        """Give the thread its area back."""
+        tid = state.thread.tid
+        state.program_base = ptrace.peek_user(tid, machine.AREA_BASE)
+        ptrace.poke_user(tid, machine.AREA_BASE, state.space.memory.area_address(state.area))
+
+    def _after_system_call(self, state: TranslatedThread, *, returned: bool) -> None:
+        if returned:  # not by sigreturn, whose registers are all the program's own
+            self.isa.after_step(Quirk.SYSCALL, state.thread)
+        registers = self.isa.registers
+        number = getattr(state.before, registers.syscall_number)
+        if number in self._remapping:
+            address, size, protection = (
+                getattr(state.before, name) for name in registers.syscall_arguments[:3]
+            )
+            process = state.thread.process
+            touched = any(
+                m.executable and m.start < address + size and address < m.end for m in process.space.mappings
+            )
+            if touched or protection & _PROT_EXEC or number in self._moving:
+                process.remapped()
+            if touched:
+                state.space.drop(address, address + size)
+
+    # -- counting what was not executed as a whole
+
+    def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
+        """The thread left `block` after its first `count` instructions."""
+        tally = state.tally
+        whole = count == len(block.source.facts)
+        tally.entries[block.slot] += whole - counted
+        if count and not whole:
+            tally.partial[block.slot, count] += 1
+        if state.clock is not None:
+            state.clock.adjust(block.slot, count, len(block.source.facts) if counted else 0)

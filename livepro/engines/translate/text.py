@@ -1,0 +1,55 @@
+"""A program's code, read and decoded: as far as the program could execute it."""
+
+from __future__ import annotations
+
+from livepro.engines.translate.x86_64.source import Reader, SourceBlock, Text
+from livepro.tracee import TracedProcess
+
+_WINDOW = 1 << 22  # bytes of code that are read at once
+_GLIMPSE = 128  # bytes, where they are read anew for each block
+
+
+class ProgramText:
+    """Decodes blocks of one process's code, most of them from a window read before."""
+
+    def __init__(self, process: TracedProcess, reader: Reader) -> None:
+        self._process = process
+        self._reader = reader
+        self._last: Text | None = None
+
+    def forget(self) -> None:
+        """Read anew: mappings have changed."""
+        self._last = None
+
+    def _around(self, pc: int, size: int = 0) -> Text | None:
+        """The code around `pc`, as far as the program could execute it; at least `size`
+        bytes from there on, if there are as many. Code that may change is read
+        afresh each time."""
+        text = self._last
+        if text is not None and text.base <= pc < text.end and not size:
+            return text
+        mapping = self._process.space.find(pc)
+        if mapping is None or not mapping.executable:
+            return None
+        stable = mapping.stable_code
+        wanted = size or (_WINDOW if stable else _GLIMPSE)
+        start = max(mapping.start, pc & -_WINDOW) if stable else pc
+        end = start
+        while end < pc + wanted and (mapping := self._process.space.find(end)) and mapping.executable:
+            end = mapping.end
+        text = Text(start, self._process.memory.read(start, min(end, pc + wanted) - start))
+        if stable and not size:
+            self._last = text
+        return text
+
+    def decode(self, pc: int) -> SourceBlock | None:
+        """The basic block at `pc`, None where there is nothing to execute."""
+        size = 0
+        while True:
+            text = self._around(pc, size)
+            if text is None:
+                return None
+            source = self._reader.decode(text, pc)
+            if not source.cut or source.invalid or size > text.end - pc:
+                return source if source.facts else None
+            size = size * 4 or 4 * _GLIMPSE

@@ -1,0 +1,58 @@
+"""One translated thread: where its counters are, and what it is in the middle of."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.translate.cache import Stop
+from livepro.engines.translate.intervals import IntervalClock
+from livepro.engines.translate.space import CodeSpace
+from livepro.tracee import TracedThread
+
+
+class Mode(Enum):
+    """What a thread's next SIGTRAP stop means."""
+
+    RUNNING = 0  # a stop in the cache
+    NATIVE = 1  # one instruction was stepped at its own address
+    DELIVERING = 2  # a signal handler was entered
+    SETTLING = 3  # one step further towards a boundary, with a signal in hand
+
+
+class TranslatedThread:
+    """One thread: its area, its mode, and what it is in the middle of."""
+
+    __slots__ = (
+        "area",
+        "at",
+        "before",
+        "clock",
+        "held",
+        "mode",
+        "native",
+        "program_base",
+        "record",
+        "space",
+        "tally",
+        "thread",
+        "words",
+    )
+
+    def __init__(
+        self, thread: TracedThread, record: ImageRecord, tally: ThreadTally, space: CodeSpace, area: int
+    ):
+        self.thread = thread
+        self.record = record
+        self.tally = tally
+        self.space = space
+        self.area = area
+        self.words = space.memory.area(area)
+        self.mode = Mode.RUNNING
+        self.native: Stop | None = None
+        self.at = 0
+        self.before: Any = None
+        self.held: tuple[int, Any] | None = None
+        self.program_base = 0
+        self.clock: IntervalClock | None = None

@@ -1,0 +1,65 @@
+"""A block copy, and where everything in it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from itertools import pairwise
+from types import MappingProxyType
+
+from livepro.engines.translate.x86_64.source import SourceBlock
+
+
+class Check(Enum):
+    """When a block's source bytes must be compared with those copied."""
+
+    NEVER = 0
+    ENTRY = 1
+    WRITES = 2
+
+
+class Emitted:
+    """A block copy.
+
+    `runs` are (i, offset): from instruction i on, up to the next run, the copy
+    is verbatim and begins there. `counted` is the offset behind which the
+    block has been counted. `exits` are (offset of a 32-bit displacement that
+    ends there + 4, target address); `natives` (offset of an int3, instruction
+    index, offset to go on at); `literals` (offset of a displacement, 8-byte
+    value to be placed); `behind_syscall` offset -> index of the instruction
+    behind; `reps` offset of a rep instruction -> index; `pushes` offset of a
+    push that follows the load of an indirect call's target -> index; `changes`
+    (offset of an int3, index of the first instruction whose source has
+    changed); `budget` the offset of an int3 for an interval that has run out,
+    with the offset to go on at; `falls` the address to go on at when the
+    copy's end is reached (None: never reached); `returns_to` the return
+    address that a call pushed.
+    """
+
+    # Class attributes are the defaults: most copies have none of the rare things.
+    exits: tuple[tuple[int, int], ...] = ()
+    natives: tuple[tuple[int, int, int], ...] = ()
+    literals: tuple[tuple[int, int], ...] = ()
+    changes: tuple[tuple[int, int], ...] = ()
+    behind_syscall: Mapping[int, int] = MappingProxyType({})
+    reps: Mapping[int, int] = MappingProxyType({})
+    pushes: Mapping[int, int] = MappingProxyType({})
+    budget: tuple[int, int] | None = None
+    falls: int | None = None
+    returns_to: int | None = None
+
+    def __init__(self) -> None:
+        self.code = bytearray()
+        self.runs: list[tuple[int, int]] = []
+        self.counted = 0
+
+    def marks(self, block: SourceBlock) -> list[int]:
+        """The offset at which each instruction is about to be executed, everything being
+        the program's own there, and last the end of the copy."""
+        offsets = block.offsets
+        out: list[int] = []
+        for (first, at), (following, _) in pairwise([*self.runs, (len(offsets), 0)]):
+            out += [at + offsets[i] - offsets[first] for i in range(first, following)]
+        if len(out) == len(offsets):
+            out[-1] = len(self.code)
+        return out
