@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
 from livepro.errors import LiveproError
+from livepro.linux import proc
 from livepro.model import RunResult
 from livepro.model.itypes import ItypesSpec
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
+
+_ADDED = b"LC_CTYPE"
+_ADDED_VALUES = (b"C.UTF-8", b"C.utf8", b"UTF-8")  # Python/pylifecycle.c, _TARGET_LOCALES
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def run(
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
-    `env` is the program's environment (None: this process's `os.environ`),
+    `env` is the program's environment (None: this process's own),
     `aslr` False makes address-space layout, and so runs, repeatable,
     `children` is "follow" or "ignore". `interval_size` in instructions asks for
     basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
@@ -79,7 +83,7 @@ def run(
     if bbv_dialect not in ("exact", "exp-bbv"):
         raise LiveproError(f"There is no dialect '{bbv_dialect}'.", "Choose 'exact' or 'exp-bbv'.")
     machine = isa.for_machine(platform.machine())
-    environment = _bytes(os.environ if env is None else env)
+    environment = _inherited() if env is None else _bytes(env)
     executable = resolve_command(command[0], environment)
     warnings = check_executable(executable, machine.name)
 
@@ -105,6 +109,15 @@ def run(
         executable, command, environment, aslr=aslr, interval_size=interval_size
     )
     return Result(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+
+def _inherited() -> dict[bytes, bytes]:
+    """This process's environment with what the caller has changed in it, but without the
+    LC_CTYPE that CPython adds when it is started in the C locale (PEP 538)."""
+    own = dict(os.environb)
+    if own.get(_ADDED) in _ADDED_VALUES and _ADDED not in proc.initial_environment():
+        del own[_ADDED]
+    return own
 
 
 def _bytes(environment: Mapping[str, str] | Mapping[bytes, bytes]) -> dict[bytes, bytes]:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from programs.real import environment, livepro
+from programs.real import REPOSITORY, environment, livepro
 
 from fixtures import Builder, assembly
 
@@ -26,6 +26,25 @@ def test_status_of_the_program(tmp_path: Path) -> None:
     script = f"{sys.executable} -m livepro run --quiet -- false; echo $?"
     done = subprocess.run(["sh", "-c", script], capture_output=True, env=environment(), timeout=60)
     assert done.stdout == b"1\n"
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_CTYPE": "C.UTF-8"}])
+def test_environment_and_directory_are_passed_on(locale: dict[str, str], tmp_path: Path) -> None:
+    """As they are, whatever Python itself makes of a missing locale."""
+    given = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "EMPTY": "", "B": "a=b\xe9\n", **locale}
+    done = subprocess.run(
+        [*COMMAND, "--quiet", "--children", "ignore", "--", "sh", "-c", "env -0; pwd"],
+        capture_output=True,
+        env=given,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    *variables, directory = done.stdout.split(b"\0")
+    found = dict(line.split(b"=", 1) for line in variables)
+    found.pop(b"PWD", None)  # the shell's own
+    found.pop(b"_", None)
+    assert found == {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+    assert directory == os.fsencode(tmp_path) + b"\n"
 
 
 def test_terminated_program(builder: Builder, tmp_path: Path) -> None:
@@ -53,6 +72,54 @@ def test_sigterm_to_livepro(builder: Builder, tmp_path: Path) -> None:
     process.communicate(timeout=30)
     assert process.returncode == 143
     assert json.loads(out.read_text())["instructions"] > 50_000
+
+
+def test_sigterm_ends_what_does_not_listen(tmp_path: Path) -> None:
+    """Programs that ignore SIGTERM, in the background too, are killed after a while; nothing
+    that was started is left, and the counts so far are written."""
+    out = tmp_path / "run.json"
+    script = "trap '' TERM; (while :; do :; done) & echo $! $$; while :; do :; done"
+    process = subprocess.Popen(
+        [*COMMAND, "--quiet", "--json", str(out), "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    started = [int(word) for word in process.stdout.readline().split()]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    document = json.loads(out.read_text())
+    assert process.returncode == document["exit"] == 137
+    assert {p["pid"] for p in document["processes"]} == set(started)
+    assert all(p["instructions"] > 100 for p in document["processes"])
+    assert "SIGTERM" in " ".join(document["warnings"])
+    assert [pid for pid in started if runs(pid)] == []
+
+
+def test_sigkill_to_livepro_ends_the_program() -> None:
+    """livepro gone without a word: the kernel ends what it traced."""
+    process = subprocess.Popen(
+        [*COMMAND, "--quiet", "--", "sh", "-c", "(while :; do :; done) & echo $! $$; while :; do :; done"],
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    started = [int(word) for word in process.stdout.readline().split()]
+    assert all(runs(pid) for pid in started)
+    process.kill()
+    process.wait(timeout=30)
+    deadline = time.monotonic() + 10
+    while any(runs(pid) for pid in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and not just waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.mark.parametrize("reaction", ["handles", "dies"])
