@@ -18,9 +18,7 @@ _CLASSES = {
 }
 
 NAMES = ("auto", *_CLASSES)
-"""What a user may ask for: an engine, or auto for the one that suits the machine."""
-
-AUTOMATIC = "step"
+"""What a user may ask for: an engine, or auto for the fastest that the machine has."""
 
 
 def can_translate(machine: str) -> bool:
@@ -34,7 +32,7 @@ def engine_class(name: str, machine: str) -> type[Engine]:
     if name not in NAMES:
         raise LiveproError(f"There is no engine '{name}'.", f"Choose one of {', '.join(NAMES)}.")
     if name == "auto":
-        name = AUTOMATIC
+        name = "translate" if can_translate(machine) else "block"
     if name == "translate" and not can_translate(machine):
         raise LiveproError(
             f"The translate engine cannot run {machine} programs.", "Use `--engine step` or `--engine block`."

@@ -188,6 +188,16 @@ class EngineContract:
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
         assert _function(seen.processes[0], "spin") == 10 * (2 * 50 + 2)
 
+    @pytest.mark.parametrize("name", ["generated", "signal_storm"])
+    def test_generated_code_and_signals_in_a_loop(self, name: str, builder: Builder, run: Runner) -> None:
+        """What is printed does not depend on time, though the signal counts do."""
+        program = builder.hosted(name, "-static")
+        turns = "2000" if self.heavy else "8"
+        native = subprocess.run([program, turns], capture_output=True, timeout=20)
+        seen = run(program, turns)
+        assert native.returncode == 0
+        assert (seen.stdout, seen.result["exit"]) == (native.stdout, 0)
+
 
 def _sum(process: dict[str, Any], field: str) -> int:
     return sum(thread[field] for thread in process["threads"])

@@ -43,10 +43,11 @@ class SignalDelivery(CacheRunner):
         info = ptrace.signal_info(thread.tid)
         kind = info.code if info is not None else 0
         if state.mode is Mode.DELIVERING and kind == _HANDLER_ENTERED:
-            # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
-            # kernel/signal.c): a handler of the program's own would be lost by a stop.
-            ptrace.unblock(thread.tid, signal.SIGTRAP)
-            self._leave_native(state)
+            if self._caught(thread, signal.SIGTRAP):
+                # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task
+                # in kernel/signal.c): a handler of the program's own would be lost by a stop.
+                ptrace.unblock(thread.tid, signal.SIGTRAP)
+            ptrace.poke_user(thread.tid, machine.AREA_BASE, state.space.memory.area_address(state.area))
             self._enter(state, self._pc(thread.tid))
         elif state.mode is Mode.SETTLING:
             self._settled(state)
@@ -85,8 +86,15 @@ class SignalDelivery(CacheRunner):
         self._deliver_or_settle(state, fault=fault)
 
     def _caught(self, thread: TracedThread, number: int) -> bool:
-        """Whether the program has a handler for the signal."""
-        mask = int(proc.status_field(thread.tid, "SigCgt"), 16)
+        """Whether the program has a handler for the signal.
+
+        Known until it next calls sigaction. A handler that resets itself
+        (SA_RESETHAND) may be thought to be there when it is not: then the
+        signal's default action is taken at the program's own address.
+        """
+        mask = self._handlers.get(thread.process)
+        if mask is None:
+            mask = self._handlers[thread.process] = int(proc.status_field(thread.tid, "SigCgt"), 16)
         return bool(mask >> number - 1 & 1)
 
     def _requeue(self, state: TranslatedThread) -> None:

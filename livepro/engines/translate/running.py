@@ -47,8 +47,12 @@ class CacheRunner(Engine):
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
         self._moving = named("mremap", "shmat")
-        self._watched = self._remapping | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
+        self._acting = named("rt_sigaction")
+        self._watched = (
+            self._remapping | self._acting | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
+        )
         self._reader = Reader()
+        self._handlers: dict[TracedProcess, int] = {}
         self._states: dict[int, TranslatedThread] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
@@ -303,7 +307,9 @@ class CacheRunner(Engine):
             self.isa.after_step(Quirk.SYSCALL, state.thread)
         registers = self.isa.registers
         number = getattr(state.before, registers.syscall_number)
-        if number in self._remapping:
+        if number in self._acting:
+            self._handlers.pop(state.thread.process, None)
+        elif number in self._remapping:
             address, size, protection = (
                 getattr(state.before, name) for name in registers.syscall_arguments[:3]
             )
