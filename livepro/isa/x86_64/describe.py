@@ -44,24 +44,54 @@ def describe(code: bytes) -> Instruction:
     decoded = decoder.decode()
     if decoded.is_invalid:
         return Instruction.undecodable(code)
+    return _with_code(_shape(decoded), code[: decoded.len])
+
+
+def _shape(decoded: Decoded) -> Instruction:
+    """The facts of an instruction, worked out once for all that differ only in
+    registers, displacements and immediates: no fact depends on these."""
+    flow, rep = flow_of(decoded), is_rep(decoded)
+    kinds = tuple(decoded.op_kind(operand) for operand in range(decoded.op_count))
+    masked = decoded.op_mask != Register.NONE
+    key = (decoded.code, kinds, masked, flow, rep)
+    known = _shapes().get(key)
+    if known is not None:
+        return known
     form = form_of(decoded.code)
     opcode, group = _names(form)
     reads, writes = _accesses(decoded)
-    kinds = [decoded.op_kind(operand) for operand in range(decoded.op_count)]
-    masked = decoded.op_mask != Register.NONE
-    return Instruction(
-        code=code[: decoded.len],
+    known = _shapes()[key] = Instruction(
+        code=b"",
         mnemonic=_mnemonic(form),
         opcode=opcode,
         form=form.text,
         category=group,
-        flow=flow_of(decoded),
-        rep=is_rep(decoded),
+        flow=flow,
+        rep=rep,
         reads_memory=reads,
         writes_memory=writes,
         itypes=itypes(opcode, group, reads, writes),
         simd=simd_facts(form, OpKind.MEMORY in kinds, writes, masked),
-        register_move=opcode == "MOV" and kinds == [OpKind.REGISTER, OpKind.REGISTER],
+        register_move=opcode == "MOV" and kinds == (OpKind.REGISTER, OpKind.REGISTER),
+    )
+    return known
+
+
+def _with_code(shape: Instruction, code: bytes) -> Instruction:
+    """`dataclasses.replace(shape, code=code)`, three times as fast."""
+    return Instruction(
+        code,
+        shape.mnemonic,
+        shape.opcode,
+        shape.form,
+        shape.category,
+        shape.flow,
+        shape.rep,
+        shape.reads_memory,
+        shape.writes_memory,
+        shape.itypes,
+        shape.simd,
+        shape.register_move,
     )
 
 
@@ -86,6 +116,11 @@ def _accesses(decoded: Decoded) -> tuple[bool, bool]:
     """Whether the instruction may read and may write memory."""
     used = {memory.access for memory in _information().info(decoded).used_memory()}
     return not _READS.isdisjoint(used), not _WRITES.isdisjoint(used)
+
+
+@cache
+def _shapes() -> dict[tuple[object, ...], Instruction]:
+    return {}
 
 
 @cache
