@@ -1,0 +1,1 @@
+"""What livepro costs, measured beside other tools; see README.md."""

@@ -1,0 +1,105 @@
+"""The benchmarks run, at their smallest: their tables and their JSON say what was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def benchmark(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """One run of the benchmarks; `path` comes first where programs are searched."""
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.run", "--scale", "small", "--repeat", "1", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PATH": os.pathsep.join(filter(None, [path, os.environ["PATH"]]))},
+        capture_output=True,
+        text=True,
+    )
+
+
+def cells(line: str) -> list[str]:
+    """The cells of one line of a Markdown table."""
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The Markdown tables of a text: rows of cells, the first row the header."""
+    out: list[list[list[str]]] = []
+    before = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("|"):
+            if not before.startswith("|"):
+                out.append([])
+            out[-1].append(cells(line))
+        before = line
+    return [[rows[0], *rows[2:]] for rows in out]
+
+
+def test_a_small_workload_under_every_tool(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = benchmark("--workloads", "gzip,start", "--markdown", "--json", str(report))
+    assert done.returncode == 0, done.stderr
+    ratios, seconds, start = tables(done.stdout)
+    assert ratios[0] == [
+        "workload",
+        "native, s",
+        "translate",
+        "vectors",
+        "exp-bbv",
+        "bound",
+        "vectors add",
+    ]
+    assert seconds[0] == ["workload", "million instructions", "native", "translate", "vectors", "exp-bbv"]
+    assert start[0] == ["command", "median", "least", "bound"]
+    assert [row[0] for row in start[1:]] == ["python3 -c pass", "livepro --version", "livepro run -- true"]
+
+    results: dict[str, Any] = json.loads(report.read_text())
+    row = results["workloads"]["gzip"]
+    of = row["runners"]
+    assert list(of) == ["native", "translate", "vectors", "exp-bbv"]
+    assert all(one["verdict"] == "ok" for one in of.values())
+    assert all(len(one["cpu"]) == len(one["wall"]) == 1 for one in of.values())
+    for one in of.values():
+        assert one["cpu_ratio"] == one["cpu"][0] / of["native"]["cpu"][0]
+        assert one["wall_ratio"] == one["wall"][0] / of["native"]["wall"][0]
+    assert ratios[1][:5] == [
+        "gzip",
+        f"{of['native']['cpu_median']:.3f}",
+        *(f"{of[name]['cpu_ratio']:.2f}" for name in ("translate", "vectors", "exp-bbv")),
+    ]
+    assert seconds[1][1] == f"{row['instructions'] / 1e6:,.1f}"
+    assert row["instructions"] > 1 << 20  # gzip looks at each byte of a mebibyte
+
+
+def test_another_output_is_no_time(tmp_path: Path) -> None:
+    tool = tmp_path / "valgrind"
+    tool.write_text("#!/bin/sh\necho something else\n")
+    tool.chmod(0o755)
+    done = benchmark("--workloads", "xz", "--runners", "exp-bbv", "--markdown", path=str(tmp_path))
+    ratios, seconds = tables(done.stdout)
+    assert ratios[1][2] == "other output"
+    assert seconds[1][3] == "other output"
+
+
+def test_a_run_of_livepro_that_takes_too_long_fails_the_benchmark(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = benchmark(
+        *("--workloads", "true", "--runners", "translate", "--limit", "0.05", "--json", str(report))
+    )
+    assert done.returncode == 1
+    of = json.loads(report.read_text())["workloads"]["true"]["runners"]
+    assert of["native"]["verdict"] == "ok"
+    assert of["translate"]["verdict"] == "too long"
+    assert of["translate"]["cpu_ratio"] is None
+
+
+def test_unknown_names_are_refused() -> None:
+    done = benchmark("--workloads", "gzip,nothing")
+    assert done.returncode == 1
+    assert done.stderr.startswith("There is no workload 'nothing'; there are true, ls, ")
