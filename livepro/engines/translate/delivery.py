@@ -117,7 +117,7 @@ class SignalDelivery(CacheRunner):
         within = pc - block.start
         if place.at_rep:
             self._refund(state, place, registers)
-        if within in block.details.pushes:
+        if within in block.details.borrowed:
             machine.give_back(registers, state.words)
         if fault and state.held is not None:
             self._place_fault(state.held[1], place.pc, pc)

@@ -18,7 +18,8 @@ from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.text import ProgramText
 from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.emitted import Check
-from livepro.engines.translate.x86_64.emitter import LANDING_ELSE, Emitter
+from livepro.engines.translate.x86_64.emitter import Emitter
+from livepro.engines.translate.x86_64.facts import ALL
 from livepro.engines.translate.x86_64.source import Reader, SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
@@ -158,7 +159,7 @@ class CodeSpace:
             block = self._chain(pc, landing)
             if block is None:
                 return None
-        if landing:
+        if landing and pc not in self.landings:
             self.land(pc)
         budget = _EAGER
         while budget and (self._returns or self._queue):
@@ -192,7 +193,7 @@ class CodeSpace:
                 if revived is not None:
                     return revived
                 if landing:
-                    at = self._land_here(cache, at, pc)
+                    at = self._land_here(cache, at, source)
             block = self._place(cache, at, source)
             if first is None:
                 first = block
@@ -320,23 +321,25 @@ class CodeSpace:
         """Enter the block at `pc` in the lookup table."""
         block = self.blocks[pc]
         cache = self.cache_at(block.start)
-        text = self.emitter.landing(pc) + encode.jump(0)
+        text, otherwise = self.emitter.landing(pc, flags_dead=self._flags_dead(block.source))
+        text += encode.jump(0)
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, block.start)
-        self._enter(cache, at, pc)
+        self._enter(cache, at, at + otherwise, pc)
 
-    def _land_here(self, cache: Cache, at: int, pc: int) -> int:
+    def _land_here(self, cache: Cache, at: int, source: SourceBlock) -> int:
         """Put the landing of the block about to be placed right before it; returns where
         the block goes."""
-        text = self.emitter.landing(pc)
+        text, otherwise = self.emitter.landing(source.pc, flags_dead=self._flags_dead(source))
         self._write(cache, at, text)
-        self._enter(cache, at, pc)
+        self._enter(cache, at, at + otherwise, source.pc)
         return at + len(text)
 
-    def _enter(self, cache: Cache, landing: int, pc: int) -> None:
-        """Put a landing at the head of its table entry's chain."""
+    def _enter(self, cache: Cache, landing: int, otherwise: int, pc: int) -> None:
+        """Put a landing at the head of its table entry's chain; `otherwise` is where its
+        jump to the next one has the displacement."""
         entry = pc & layout.LOOKUP_ENTRIES - 1
-        self._patch(cache, landing + LANDING_ELSE, self._table[entry])
+        self._patch(cache, otherwise, self._table[entry])
         self._table[entry] = landing
         self.landings[pc] = landing
 
@@ -358,6 +361,12 @@ class CodeSpace:
         if not last.ends or last.condition_falls:
             live |= self._live_in(source.end)
         return live
+
+    def _flags_dead(self, source: SourceBlock) -> bool:
+        """Whether a block and its direct successors overwrite all flags before reading any."""
+        last = source.facts[-1]
+        direct = source.target or not last.ends
+        return not self.reader.live_in(source, self._live_out(source) if direct else ALL)
 
     def _live_in(self, pc: int) -> int:
         live = self._live.get(pc)

@@ -27,8 +27,8 @@ class Emitted:
     ends there + 4, target address); `natives` (offset of an int3, instruction
     index, offset to go on at); `literals` (offset of a displacement, 8-byte
     value to be placed); `behind_syscall` offset -> index of the instruction
-    behind; `reps` offset of a rep instruction -> index; `pushes` offset of a
-    push that follows the load of an indirect call's target -> index; `changes`
+    behind; `reps` offset of a rep instruction -> index; `borrowed` offset
+    of a part of the terminator that may fault while rax and rcx are borrowed -> index; `changes`
     (offset of an int3, index of the first instruction whose source has
     changed); `budget` the offset of an int3 for an interval that has run out,
     with the offset to go on at; `falls` the address to go on at when the
@@ -43,7 +43,7 @@ class Emitted:
     changes: tuple[tuple[int, int], ...] = ()
     behind_syscall: Mapping[int, int] = MappingProxyType({})
     reps: Mapping[int, int] = MappingProxyType({})
-    pushes: Mapping[int, int] = MappingProxyType({})
+    borrowed: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None

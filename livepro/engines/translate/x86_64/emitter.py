@@ -336,22 +336,24 @@ class Emitter:
         out += _SAVE_RAX
         out += _SAVE_RCX
         if counts:
-            self._count_in_lookup(emitted, slot, len(block.facts))
+            # The operand may need rcx; the pop of a return does not.
+            self._count_in_lookup(emitted, slot, len(block.facts), restores=facts.kind is not Kind.RETURN)
         if facts.kind is Kind.RETURN:
+            emitted.borrowed = {len(out): len(block.facts) - 1}
             out += encode.POP_RAX
             if facts.immediate:
                 out += encode.adjust_rsp(facts.immediate)
         else:
             self._load_target(emitted, encoding, facts, block.end, at)
             if facts.kind is Kind.INDIRECT_CALL:
-                emitted.pushes = {**emitted.pushes, len(out): len(block.facts) - 1}
+                emitted.borrowed = {len(out): len(block.facts) - 1}
                 self._push_return(emitted, block.end)
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.
         out += encode.store_area_immediate(layout.SITE, slot)
         out += self._lookup
 
-    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int) -> None:
+    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
         """Count where rcx is saved already."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
@@ -366,7 +368,8 @@ class Emitter:
             out += encode.load_area(encode.RCX, cell)
             out += b"\x48\x8d\x49\x01"  # lea rcx, [rcx + 1]
             out += encode.store_area(encode.RCX, cell)
-            out += _LOAD_RCX
+            if restores:
+                out += _LOAD_RCX
         emitted.counted = len(out)
 
     def _load_target(self, emitted: Emitted, encoding: bytes, facts: Facts, end: int, at: int) -> None:
@@ -391,22 +394,18 @@ class Emitter:
 
     # -- what is not a copy
 
-    def landing(self, target: int) -> bytes:
+    def landing(self, target: int, *, flags_dead: bool) -> tuple[bytes, int]:
         """What the lookup table leads to for `target`: goes on behind itself if rax is
-        the target, giving back rax and rcx; else `jmp rel32` (at LANDING_ELSE) elsewhere."""
-        return _landing(target)
+        the target, giving back rax and rcx, else elsewhere.
 
-
-def _landing(target: int) -> bytes:
-    return (
-        encode.move_absolute(encode.RCX, -target)
-        + encode.LEA_RCX_RCX_RAX
-        + encode.jump_if_rcx_zero(5)
-        + encode.jump(0)
-        + _LOAD_RCX
-        + _LOAD_RAX
-    )
-
-
-LANDING_ELSE = 10 + 4 + 2 + 1
-"""Offset of the displacement in a landing's jump to the next landing or to the stop."""
+        Returns the bytes and the offset of the displacement of the branch that
+        leads elsewhere. Where the target overwrites the flags (`flags_dead`) it
+        may compare, else it must do without.
+        """
+        restore = _LOAD_RCX + _LOAD_RAX
+        if flags_dead:
+            test = encode.move_absolute(encode.RCX, target) + encode.CMP_RAX_RCX
+            return test + encode.branch(encode.NOT_EQUAL, 0) + restore, len(test) + 2
+        test = encode.move_absolute(encode.RCX, -target) + encode.LEA_RCX_RCX_RAX
+        test += encode.jump_if_rcx_zero(len(encode.jump(0)))
+        return test + encode.jump(0) + restore, len(test) + 1
