@@ -233,6 +233,45 @@ def test_foreign_programs(bits: int, machine: int, tmp_path: Path) -> None:
     assert ("32-bit" if bits == 1 else "AArch64").lower() in message.lower()
 
 
+TRACER = """
+import os, signal, sys
+from livepro.linux import ptrace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+child = os.fork()
+if child == 0:
+    ptrace.call(0, 0)  # PTRACE_TRACEME
+    signal.raise_signal(signal.SIGSTOP)
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+os.waitpid(child, 0)
+follow = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK | ptrace.PTRACE_O_TRACECLONE
+ptrace.call(0x4200, child, 0, follow)  # PTRACE_SETOPTIONS
+ptrace.call(ptrace.PTRACE_CONT, child)
+while True:
+    tid, status = os.waitpid(-1, WALL)
+    if is_stop(status):
+        number = stop_signal(status)
+        quiet = stop_event(status) or number in (signal.SIGTRAP, signal.SIGSTOP)
+        ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if quiet else number)
+    elif tid == child:
+        sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_under_another_tracer() -> None:
+    """As under a debugger or strace that follows forks: livepro may not trace its own child."""
+    done = subprocess.run(
+        [sys.executable, "-c", TRACER, "-m", "livepro", "run", "--", "touch", "/dev/null/never"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("livepro: The kernel refuses to let livepro trace its own child: ")
+    assert "livepro doctor" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_bad_options(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     command = ("--", "touch", mark)
