@@ -19,7 +19,6 @@ from livepro.engines.translate.text import ProgramText
 from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.emitted import Check
 from livepro.engines.translate.x86_64.emitter import Emitter
-from livepro.engines.translate.x86_64.facts import ALL
 from livepro.engines.translate.x86_64.source import Reader, SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
@@ -321,7 +320,7 @@ class CodeSpace:
         """Enter the block at `pc` in the lookup table."""
         block = self.blocks[pc]
         cache = self.cache_at(block.start)
-        text, otherwise = self.emitter.landing(pc, flags_dead=self._flags_dead(block.source))
+        text, otherwise = self.emitter.landing(pc)
         text += encode.jump(0)
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, block.start)
@@ -330,7 +329,7 @@ class CodeSpace:
     def _land_here(self, cache: Cache, at: int, source: SourceBlock) -> int:
         """Put the landing of the block about to be placed right before it; returns where
         the block goes."""
-        text, otherwise = self.emitter.landing(source.pc, flags_dead=self._flags_dead(source))
+        text, otherwise = self.emitter.landing(source.pc)
         self._write(cache, at, text)
         self._enter(cache, at, at + otherwise, source.pc)
         return at + len(text)
@@ -361,12 +360,6 @@ class CodeSpace:
         if not last.ends or last.condition_falls:
             live |= self._live_in(source.end)
         return live
-
-    def _flags_dead(self, source: SourceBlock) -> bool:
-        """Whether a block and its direct successors overwrite all flags before reading any."""
-        last = source.facts[-1]
-        direct = source.target or not last.ends
-        return not self.reader.live_in(source, self._live_out(source) if direct else ALL)
 
     def _live_in(self, pc: int) -> int:
         live = self._live.get(pc)

@@ -394,18 +394,14 @@ class Emitter:
 
     # -- what is not a copy
 
-    def landing(self, target: int, *, flags_dead: bool) -> tuple[bytes, int]:
+    def landing(self, target: int) -> tuple[bytes, int]:
         """What the lookup table leads to for `target`: goes on behind itself if rax is
         the target, giving back rax and rcx, else elsewhere.
 
-        Returns the bytes and the offset of the displacement of the branch that
-        leads elsewhere. Where the target overwrites the flags (`flags_dead`) it
-        may compare, else it must do without.
+        Returns the bytes and the offset of the displacement of the jump that
+        leads elsewhere. It may not compare, even where the target overwrites
+        the flags: who does not find its target here may need them.
         """
-        restore = _LOAD_RCX + _LOAD_RAX
-        if flags_dead:
-            test = encode.move_absolute(encode.RCX, target) + encode.CMP_RAX_RCX
-            return test + encode.branch(encode.NOT_EQUAL, 0) + restore, len(test) + 2
         test = encode.move_absolute(encode.RCX, -target) + encode.LEA_RCX_RCX_RAX
         test += encode.jump_if_rcx_zero(len(encode.jump(0)))
-        return test + encode.jump(0) + restore, len(test) + 1
+        return test + encode.jump(0) + _LOAD_RCX + _LOAD_RAX, len(test) + 1

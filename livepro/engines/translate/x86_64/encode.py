@@ -17,8 +17,6 @@ POP_RAX = b"\x58"
 MOVZX_ECX_AX = b"\x0f\xb7\xc8"
 MOVZX_ECX_CX = b"\x0f\xb7\xc9"
 LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
-CMP_RAX_RCX = b"\x48\x39\xc8"
-NOT_EQUAL = 5  # condition code (SDM vol. 2, B.1.4.7)
 LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
 
 _i32 = struct.Struct("<i").pack

@@ -127,11 +127,12 @@ class Reader:
         return SourceBlock(pc, code[begin:end], offsets, facts_of, special, target & _ADDRESS_MASK, False)
 
     @staticmethod
-    def live_in(block: SourceBlock | None, live: int = ALL) -> int:
-        """Flags that a block may read before it has overwritten them, or leave to what
-        follows it, which may read `live` (all, if the block is not known)."""
+    def live_in(block: SourceBlock | None) -> int:
+        """Flags that a block may read before it has overwritten them (all, if it leaves some
+        alone or is not known)."""
+        live = ALL
         if block is None:
-            return ALL
+            return live
         for facts in reversed(block.facts):
             live = live & ~facts.kills | facts.reads
         return live
