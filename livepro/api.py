@@ -61,10 +61,10 @@ def run(
     says. `progress` is called a few times a second while the command runs.
     The program shares this process's standard streams and working directory.
 
-    The program is traced from a thread of livepro's own, which also calls
-    `progress`. An exception from there ends the program and comes out of `run`.
-    Called from the main thread, `run` takes over SIGINT, SIGQUIT, SIGTERM,
-    SIGHUP and SIGALRM while it lasts: Ctrl-C is the program's affair then.
+    The program is traced from a thread of livepro's own. An exception that comes
+    from `progress` ends the program and comes out of `run`. Called from the main
+    thread, `run` takes over SIGINT, SIGQUIT, SIGTERM, SIGHUP and SIGALRM while it
+    lasts: Ctrl-C is the program's affair then.
 
     Raises LiveproError when the command cannot be found (status 127), cannot
     be executed or measured (126), or an argument is wrong (2).
@@ -101,12 +101,11 @@ def run(
         follow_children=children == "follow",
         cut=cut if interval_size else None,
         measurable=measurable,
-        progress=progress,
     )
     chosen = engine_class(engine, machine.name)(machine, options)
     chosen.warnings.extend(warnings)
     found = Session(chosen, machine).run(
-        executable, command, environment, aslr=aslr, interval_size=interval_size
+        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress
     )
     return Result(**{field.name: getattr(found, field.name) for field in fields(found)})
 

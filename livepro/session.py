@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from livepro.engines.base import Engine
+from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
 from livepro.results import build_processes
 
+_REPORT_EVERY = 0.25  # seconds
 _GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
 _LAST_WARNING = 2.0  # seconds from SIGTERM to SIGKILL when livepro itself is told to go
 
@@ -46,8 +47,12 @@ class Session:
         *,
         aslr: bool,
         interval_size: int,
+        progress: Callable[[Progress], None] | None = None,
     ) -> RunResult:
-        """Launch `command`, watch it to its end, return what it executed."""
+        """Launch `command`, watch it to its end, return what it executed.
+
+        `progress` is called a few times a second meanwhile, from the calling thread.
+        """
         began = time.monotonic()
         engine = self.engine
 
@@ -60,7 +65,7 @@ class Session:
                 raise
 
         with self._signals():
-            self._in_thread(trace)
+            self._in_thread(trace, progress)
         wall = time.monotonic() - began
         status = engine.tracer.root_status
         return RunResult(
@@ -74,8 +79,10 @@ class Session:
             warnings=tuple(engine.warnings),
         )
 
-    def _in_thread(self, work: Callable[[], None]) -> None:
-        """Do `work` in a new thread; what it raises is raised here."""
+    def _in_thread(
+        self, work: Callable[[], None], progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Do `work` in a new thread, telling `progress`; what either raises is raised here."""
         failure: list[BaseException] = []
 
         def body() -> None:
@@ -83,18 +90,31 @@ class Session:
                 work()
             except BaseException as error:
                 failure.append(error)
+            finally:
+                ended.set()
 
+        ended = threading.Event()
         thread = threading.Thread(target=body, name="livepro", daemon=True)
         thread.start()
         try:
+            if progress is not None:
+                while not ended.wait(_REPORT_EVERY):
+                    if (snapshot := self._snapshot()) is not None:
+                        progress(snapshot)
             thread.join()
-        except BaseException:  # from a signal handler of the caller's
+        except BaseException:  # from `progress`, or a signal handler of the caller's
             while thread.is_alive():
                 self._kill()
                 thread.join(_GRACE)
             raise
         if failure:
             raise failure[0]
+
+    def _snapshot(self) -> Progress | None:
+        try:
+            return self.engine.progress()
+        except (RuntimeError, KeyError):  # the engine's thread was changing a table
+            return None
 
     # -- signals that livepro receives
 

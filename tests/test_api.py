@@ -117,10 +117,27 @@ print(json.dumps([caught, left]))
     assert host(script, str(builder.build(source))) == [2, 1]
 
 
-def test_progress_is_reported(builder: Builder) -> None:
-    program = builder.assembly(next(f for f in assembly() if f.name == "hundred_thousand"))
+LONG = """
+.intel_syntax noprefix
+.globl _start
+_start: mov rcx, {turns}
+again:  dec rcx
+        jnz again
+        mov eax, 60
+        xor edi, edi
+        syscall
+"""
+
+
+@pytest.mark.parametrize(("engine", "turns"), [("step", 50_000), ("translate", 5_000_000_000)])
+def test_progress_is_reported(engine: str, turns: int, builder: Builder, tmp_path: Path) -> None:
+    """Also while the program runs for a second without a stop."""
+    source = tmp_path / "long.S"
+    source.write_text(LONG.format(turns=turns))
     seen: list[Progress] = []
-    livepro.run([str(program)], engine="step", progress=seen.append)
-    assert seen
-    assert [s.instructions for s in seen] == sorted(s.instructions for s in seen)
+    result = livepro.run([str(builder.build(source))], engine=engine, progress=seen.append)
+    assert result.instructions == 1 + 2 * turns + 3
+    counts = [snapshot.instructions for snapshot in seen]
+    assert counts == sorted(counts)
+    assert 0 < counts[0] < counts[-1] <= result.instructions
     assert {(s.threads, s.processes) for s in seen} == {(1, 1)}

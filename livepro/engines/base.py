@@ -33,14 +33,11 @@ class EngineOptions:
 
     `cut` says where basic block vector intervals end (None: no intervals);
     `measurable` tells whether a process image is one that the ISA can decode;
-    `progress` is called about `progress_rate` times a second while the target runs.
     """
 
     follow_children: bool = True
     cut: CutRule | None = None
     measurable: Callable[[int], bool] | None = None
-    progress: Callable[[Progress], None] | None = None
-    progress_rate: float = 4.0
 
 
 class Engine(ABC):
@@ -71,7 +68,6 @@ class Engine(ABC):
         self.stats: dict[str, Any] = {}
         self.warnings: list[str] = []
         self.started = time.monotonic()
-        self._progress_due = self.started + 1.0
 
     def launch(
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
@@ -146,20 +142,14 @@ class Engine(ABC):
         """Instructions counted so far, of all threads."""
         return sum(tally.instructions for image in self.images for tally in image.tallies)
 
-    def report_progress(self) -> None:
-        """Tell the caller how far the run is, if it is time to."""
-        report = self.options.progress
-        now = time.monotonic()
-        if report is None or now < self._progress_due:
-            return
-        self._progress_due = now + 1.0 / self.options.progress_rate
-        report(
-            Progress(
-                instructions=self.instructions,
-                threads=len(self.tracer.threads),
-                processes=len(self.tracer.live),
-                seconds=now - self.started,
-            )
+    def progress(self) -> Progress:
+        """How far the run is. May be asked from another thread than the one that runs the
+        engine; raises RuntimeError or KeyError when that one was just changing a table."""
+        return Progress(
+            instructions=self.instructions,
+            threads=len(self.tracer.threads),
+            processes=len(self.tracer.live),
+            seconds=time.monotonic() - self.started,
         )
 
 

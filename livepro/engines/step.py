@@ -37,7 +37,6 @@ _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
 _ADDRESS_MASK = (1 << 64) - 1
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
-_REPORT_STOPS = 64  # stops after which to look whether progress is to be reported
 
 
 class StepEngine(Engine):
@@ -61,7 +60,7 @@ class StepEngine(Engine):
         """Step every thread until all have ended."""
         wait, request, read_pc, step = os.waitpid, ptrace.lean, self._pc, ptrace.PTRACE_SINGLESTEP
         states, threads, dispatch = self._states, self.tracer.threads, self.tracer.dispatch
-        stops = report_at = 0
+        stops = 0
         try:
             while threads or self.tracer.live:
                 tid, status = wait(-1, WAIT_FLAGS)
@@ -86,9 +85,6 @@ class StepEngine(Engine):
                         self._trap(state, pc)
                 else:
                     dispatch(tid, status)
-                if stops >= report_at:
-                    report_at = stops + _REPORT_STOPS
-                    self.report_progress()
         except ChildProcessError:
             pass
         self.stats["stops"] = stops

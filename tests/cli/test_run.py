@@ -62,7 +62,7 @@ def test_summary_and_status(livepro: Run, straight: str) -> None:
     assert status == 7
     lines = said.splitlines()
     assert lines[0] == f"livepro  {straight}"
-    assert re.fullmatch(r"  exit 7, \d+\.\d+ s, step engine", lines[1])
+    assert re.fullmatch(r"  exit 7, \d+\.\d+ s, \w+ engine", lines[1])
     assert lines[3:6] == ["  13  instructions", "   1  distinct basic block", "   0  SIMD instructions"]
     assert "_start" in said
     assert "\x1b" not in said
@@ -197,7 +197,7 @@ def test_own_groups(livepro: Run, straight: str, tmp_path: Path) -> None:
 
 
 def test_stats(livepro: Run, straight: str) -> None:
-    assert re.search(r"Figures of the step engine\n  .*\d", livepro("--stats", "--", straight)[1])
+    assert re.search(r"Figures of the \w+ engine\n  .*\d", livepro("--stats", "--", straight)[1])
 
 
 @pytest.mark.usefixtures("never_started")
@@ -272,7 +272,8 @@ def test_colour_and_progress_on_a_terminal(builder: Builder) -> None:
     environment = {**os.environ, "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     child = subprocess.Popen(
-        [*LIVEPRO, "run", "--", program], stdin=slave, stdout=slave, stderr=slave, env=environment,
+        [*LIVEPRO, "run", "--engine=step", "--", program], stdin=slave, stdout=slave, stderr=slave,
+        env=environment,
         start_new_session=True, preexec_fn=lambda: os.close(os.open(os.ttyname(slave), os.O_RDWR)),
     )  # fmt: skip
     os.close(slave)

@@ -74,8 +74,6 @@ class BlockEngine(Spaces):
             while threads or self.tracer.live:
                 tid, status = wait(-1, WAIT_FLAGS)
                 stops += 1
-                if not stops & 127:
-                    self.report_progress()
                 if status != TRAP_STATUS or (state := states.get(tid)) is None:
                     dispatch(tid, status)
                     continue

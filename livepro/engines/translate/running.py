@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import threading
 import time
 
 from livepro.engines.base import Engine, EngineOptions
@@ -70,16 +69,9 @@ class CacheRunner(Engine):
         # collector would look through them again and again, and find nothing.
         collecting = gc.isenabled()
         gc.disable()
-        over = threading.Event()
-        ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
-        if self.options.progress is not None:
-            ticker.start()
         try:
             self._watch()
         finally:
-            over.set()
-            if self.options.progress is not None:
-                ticker.join()
             if collecting:
                 gc.enable()
         self.finish()
@@ -90,13 +82,6 @@ class CacheRunner(Engine):
             "cache bytes": self._cache_bytes,
             "lookups missed": self._missed_lookups,
         }
-
-    def _tick(self, over: threading.Event) -> None:
-        """Report progress from the shared counters, beside the thread that waits for stops."""
-        while not over.wait(1 / self.options.progress_rate):
-            # The waiting thread may change a table under the sum: then the next tick tells.
-            with contextlib.suppress(RuntimeError, KeyError):
-                self.report_progress()
 
     def _watch(self) -> None:
         threads, dispatch, states = self.tracer.threads, self.tracer.dispatch, self._states
