@@ -9,6 +9,7 @@ from importlib import import_module, metadata
 
 from livepro import __version__
 from livepro.cli.parser import Parser
+from livepro.engines import can_translate, default_engine
 from livepro.linux.cpu import cpu
 from livepro.linux.perf_event import probe_instruction_counter
 from livepro.linux.permissions import Permissions, permissions
@@ -25,6 +26,13 @@ LIBRARIES = {
     "rich": "rich",
 }
 """Distribution name to module name of what a run needs."""
+
+ENGINES = {
+    "translate": "counts in the program itself, stops only for new code",
+    "block": "one stop per basic block",
+    "step": "one stop per instruction, the reference",
+}
+"""What each engine does."""
 
 DESCRIPTION = """\
 Say what works on this machine: may processes be traced, which engines can run,
@@ -43,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
         "Machine": machine(),
     }
     possible = all(f.state is not State.BAD for group in groups.values() for f in group)
-    groups["Engines"] = engines(possible)
+    groups["Engines"] = engines(possible, platform.machine())
     console = open_console(sys.stdout)
     console.print(f"livepro {__version__}\n")
     for title, findings in groups.items():
@@ -116,8 +124,14 @@ def machine() -> list[Finding]:
     ]
 
 
-def engines(possible: bool) -> list[Finding]:
-    """Which engines can count here."""
-    return [
-        Finding("step", State.OK if possible else State.BAD, "one stop per instruction; exact everywhere"),
-    ]
+def engines(possible: bool, name: str) -> list[Finding]:
+    """Which engines can count programs of machine `name` here, the fastest first."""
+    default = default_engine(name)
+    found = []
+    for engine, text in ENGINES.items():
+        if engine == "translate" and not can_translate(name):
+            found.append(Finding(engine, State.NOTE, f"not for {name} yet"))
+            continue
+        text += "; the default" if engine == default else ""
+        found.append(Finding(engine, State.OK if possible else State.BAD, text))
+    return found

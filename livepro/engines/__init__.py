@@ -26,13 +26,18 @@ def can_translate(machine: str) -> bool:
     return find_spec(f"livepro.engines.translate.{machine}") is not None
 
 
+def default_engine(machine: str) -> str:
+    """The engine that `auto` stands for on a machine."""
+    return "translate" if can_translate(machine) else "block"
+
+
 def engine_class(name: str, machine: str) -> type[Engine]:
     """The engine called `name`. Raises LiveproError for a name that there is not,
     or an engine that cannot watch the machine's processes."""
     if name not in NAMES:
         raise LiveproError(f"There is no engine '{name}'.", f"Choose one of {', '.join(NAMES)}.")
     if name == "auto":
-        name = "translate" if can_translate(machine) else "block"
+        name = default_engine(machine)
     if name == "translate" and not can_translate(machine):
         raise LiveproError(
             f"The translate engine cannot run {machine} programs.", "Use `--engine step` or `--engine block`."

@@ -25,7 +25,9 @@ def test_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["ok", "ptrace", "seized", "and", "single-stepped", "a", "child"] in lines
     named = {" ".join(words[1:2]) for words in lines if words and words[0] in ("ok", "--", "NO")}
     assert {"ptrace", "Yama", "CAP_SYS_PTRACE", "seccomp", "block-step", "hardware", "capstone"} <= named
-    assert {"iced-x86", "numpy", "python-ptrace", "kernel", "SIMD", "step"} <= named
+    assert {"iced-x86", "numpy", "python-ptrace", "kernel", "SIMD"} <= named
+    engines = [words[1] for words in lines[lines.index(["Engines"]) + 1 :] if words[:1] == ["ok"]]
+    assert engines == ["translate", "block", "step"]
     assert done.stdout.endswith("livepro can run here.\n")
 
 
@@ -36,8 +38,15 @@ def test_where_ptrace_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     said = " ".join(capsys.readouterr().out.split())
     assert "NO ptrace refused: Operation not permitted. A seccomp filter is installed" in said
     assert "--cap-add=SYS_PTRACE" in said
-    assert "NO step" in said
+    assert all(f"NO {engine}" in said for engine in ("translate", "block", "step"))
     assert said.endswith("livepro cannot run here: see the lines marked NO.")
+
+
+def test_engines_of_another_machine() -> None:
+    found = {f.name: (f.state, f.detail) for f in doctor.engines(True, "aarch64")}
+    assert found["translate"] == (State.NOTE, "not for aarch64 yet")
+    assert found["step"][0] is State.OK
+    assert [name for name, (_, detail) in found.items() if "default" in detail] == ["block"]
 
 
 def test_a_library_that_does_not_load() -> None:
