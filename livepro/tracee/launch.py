@@ -16,6 +16,9 @@ from livepro.linux.wait import WALL, is_stop
 
 _ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 
+# Looked up here: a child of a program with threads must not take the loader's locks.
+_personality = ctypes.CDLL(None).personality
+
 # CPython ignores these two at start-up (Modules/signalmodule.c, pylifecycle.c);
 # a program expects to be started with their default action.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -26,7 +29,7 @@ def _become(executable: str, command: Sequence[str], environment: Mapping[bytes,
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     if not aslr:
-        ctypes.CDLL(None).personality(_ADDR_NO_RANDOMIZE)
+        _personality(_ADDR_NO_RANDOMIZE)
     os.execve(executable, list(command), dict(environment))
 
 
