@@ -145,6 +145,19 @@ def test_ctrl_c_on_a_terminal(reaction: str, tmp_path: Path) -> None:
     assert document["processes"][0]["instructions"] > 50_000
 
 
+def test_an_interrupt_that_only_livepro_gets_is_passed_on() -> None:
+    """As from `kill -INT`, where a terminal would have told the program as well."""
+    script = "trap 'echo caught; exit 9' INT; echo ready; while :; do :; done"
+    process = subprocess.Popen(
+        [*COMMAND, "--quiet", "--", "sh", "-c", script], stdout=subprocess.PIPE, env=environment()
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == b"caught\n"
+    assert process.returncode == 9
+
+
 def read_until(terminal: int, text: bytes | None) -> bytes:
     """What the terminal shows until `text` has come (None: until its end)."""
     output = b""
