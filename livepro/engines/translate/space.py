@@ -28,7 +28,8 @@ _EAGER = 10  # blocks translated at a miss, besides
 
 _INT3 = 0xCC
 
-_put_i32 = struct.Struct("<i").pack_into
+# Native, not "<i": that stores byte by byte, and a running thread could see half of it.
+_put_i32 = struct.Struct("i").pack_into
 _pack_i32 = struct.Struct("<i").pack
 
 
@@ -177,41 +178,49 @@ class CodeSpace:
         return block
 
     def _chain(self, pc: int, landing: bool) -> Block | None:
-        """Lay out the block at `pc` and, behind it, those that follow when no branch is taken."""
+        """Lay out the block at `pc` and, behind it, those that follow when no branch is taken.
+
+        Other threads run meanwhile: nothing may lead into the chain before all of
+        it is written.
+        """
         cache = self.cache_for(pc)
         if cache is None:
             return None
-        first: Block | None = None
-        at = cache.hot = (cache.hot + 15) & -16
-        for _ in range(_CHAIN):
-            source = self.text.decode(pc)
-            if source is None or cache.hot >= cache.hot_end:
-                break
-            if first is None:
-                revived = self._revive(source)
-                if revived is not None:
-                    return revived
-                if landing:
-                    at = self._land_here(cache, at, source)
-            block = self._place(cache, at, source)
-            if first is None:
-                first = block
-            at += block.size
-            follows = block.details.falls
-            if follows is None:
-                cache.hot = at
-                return first
-            pc = follows
-            if pc in self.blocks:
-                break
-        if first is None:
+        source = self.text.decode(pc)
+        if source is None:
             return None
-        # The chain goes on elsewhere.
-        text = Emitter.padding(at, 1) + encode.jump(0)
+        revived = self._revive(source)
+        if revived is not None:
+            return revived
+        at = cache.hot = (cache.hot + 15) & -16
+        text, otherwise = self.emitter.landing(pc) if landing else (b"", 0)
         self._write(cache, at, text)
-        cache.hot = at + len(text)
-        self._exit(cache, cache.hot - 4, pc)
+        at += len(text)
+        first = block = self._place(cache, at, source)
+        chain = [block]
+        while (follows := block.details.falls) is not None:
+            at += block.size
+            ends = len(chain) == _CHAIN or follows in self.blocks or cache.hot >= cache.hot_end
+            source = None if ends else self.text.decode(follows)
+            if source is None:
+                # The chain goes on elsewhere.
+                end = Emitter.padding(at, 1) + encode.jump(0)
+                self._write(cache, at, end)
+                cache.hot = at + len(end)
+                self._exit(cache, cache.hot - 4, follows)
+                break
+            block = self._place(cache, at, source)
+            chain.append(block)
+        for block in chain:
+            self._publish(block)
+        if landing:
+            self._enter(cache, first.start - len(text), first.start - len(text) + otherwise, pc)
         return first
+
+    def _publish(self, block: Block) -> None:
+        """Let the branches that waited for a block lead to it."""
+        for field in self._links.get(block.source.pc, ()):
+            self._patch(self.cache_at(field), field, block.start)
 
     def _place(self, cache: Cache, at: int, source: SourceBlock) -> Block:
         pc = source.pc
@@ -241,10 +250,6 @@ class CodeSpace:
         returns_to = details.returns_to
         if returns_to is not None and returns_to not in self.landings:
             self._returns.append(returns_to)
-        links = self._links.get(pc)
-        if links is not None:
-            for waiting in links:
-                self._patch(self.cache_at(waiting), waiting, at)
         if details.natives or details.changes or details.budget or check is not Check.NEVER:
             self._note_stops(block, check)
         return block
@@ -274,8 +279,7 @@ class CodeSpace:
         self.stops.pop(block.start, None)
         self._write(cache, block.start, bytes(block.details.code[:1]))
         self.blocks[source.pc] = block
-        for field in self._links.get(source.pc, ()):
-            self._patch(self.cache_at(field), field, block.start)
+        self._publish(block)
         return block
 
     def _cold(self, cache: Cache, data: bytes, align: int = 1) -> int:
@@ -325,14 +329,6 @@ class CodeSpace:
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, block.start)
         self._enter(cache, at, at + otherwise, pc)
-
-    def _land_here(self, cache: Cache, at: int, source: SourceBlock) -> int:
-        """Put the landing of the block about to be placed right before it; returns where
-        the block goes."""
-        text, otherwise = self.emitter.landing(source.pc)
-        self._write(cache, at, text)
-        self._enter(cache, at, at + otherwise, source.pc)
-        return at + len(text)
 
     def _enter(self, cache: Cache, landing: int, otherwise: int, pc: int) -> None:
         """Put a landing at the head of its table entry's chain; `otherwise` is where its

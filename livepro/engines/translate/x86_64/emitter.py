@@ -25,6 +25,8 @@ _LOAD_RCX = encode.load_area(encode.RCX, _S_RCX)
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
 
+_NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
+
 _unpack_i32 = struct.Struct("<i").unpack_from
 _pack_i32 = struct.Struct("<i").pack
 
@@ -305,10 +307,10 @@ class Emitter:
 
     @staticmethod
     def padding(at: int, before: int) -> bytes:
-        """What to put at address `at` so that a displacement `before` bytes behind lies
-        within one cache line: then a running thread sees it whole, before or after it
-        is patched (SDM vol. 3, 9.1.1: unaligned accesses within a line are atomic)."""
-        return b"\x90" * (64 - (at + before & 63) if at + before & 63 > 60 else 0)
+        """What to put at address `at` so that a displacement `before` bytes behind is
+        aligned: then a thread that runs there sees it whole, before or after it is
+        patched (SDM vol. 3, 9.1.1 and 9.1.3)."""
+        return _NOPS[-(at + before) & 3]
 
     def _push_return(self, emitted: Emitted, address: int) -> None:
         """Push the program's own return address."""
