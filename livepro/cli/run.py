@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -143,6 +144,9 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
     from livepro.api import run
     from livepro.ui.progress import progress_line
 
+    # What a run collects lives to its end, and so does this process: the cycle
+    # collector would go through it again and again.
+    gc.disable()
     sys.stdout.flush()
     line = progress_line(args.quiet)
     with line or nullcontext():

@@ -61,6 +61,7 @@ class CodeSpace:
         self.mappings: list[Mapping | None] = []
         self.stops: dict[int, Stop] = {}
         self.landings: dict[int, int] = {}
+        self._tails: dict[int, int] = {}
         self.users = 0
         self._links: dict[int, list[int]] = {}
         self._stubs: dict[tuple[int, int], int] = {}
@@ -92,6 +93,7 @@ class CodeSpace:
         child.stops = self.stops.copy()
         child.exits = self.exits.copy()
         child.landings = self.landings.copy()
+        child._tails = self._tails.copy()
         child._links = {target: fields.copy() for target, fields in self._links.items()}
         child._stubs = self._stubs.copy()
         child._versions = self._versions.copy()
@@ -156,11 +158,11 @@ class CodeSpace:
         instruction cannot be read or decoded. `landing` enters it in the lookup table."""
         block = self.blocks.get(pc)
         if block is None:
-            block = self._chain(pc, landing)
+            block = self._chain(pc, landing, likely=True)
             if block is None:
                 return None
         if landing and pc not in self.landings:
-            self.land(pc)
+            self._land(pc, likely=True)
         budget = _EAGER
         while budget and (self._returns or self._queue):
             if self._returns:
@@ -169,15 +171,15 @@ class CodeSpace:
                 target, lands = self._queue.pop(), False
             if target in self.blocks:
                 if lands and target not in self.landings:
-                    self.land(target)
+                    self._land(target, likely=False)
                 continue
             budget -= 1
-            self._chain(target, lands)
+            self._chain(target, lands, likely=False)
         self._queue.clear()
         self._returns.clear()
         return block
 
-    def _chain(self, pc: int, landing: bool) -> Block | None:
+    def _chain(self, pc: int, landing: bool, *, likely: bool) -> Block | None:
         """Lay out the block at `pc` and, behind it, those that follow when no branch is taken.
 
         Other threads run meanwhile: nothing may lead into the chain before all of
@@ -214,7 +216,8 @@ class CodeSpace:
         for block in chain:
             self._publish(block)
         if landing:
-            self._enter(cache, first.start - len(text), first.start - len(text) + otherwise, pc)
+            begin = first.start - len(text)
+            self._enter(cache, begin, begin + otherwise, pc, likely=likely)
         return first
 
     def _publish(self, block: Block) -> None:
@@ -320,7 +323,7 @@ class CodeSpace:
 
     # -- the lookup table
 
-    def land(self, pc: int) -> None:
+    def _land(self, pc: int, *, likely: bool) -> None:
         """Enter the block at `pc` in the lookup table."""
         block = self.blocks[pc]
         cache = self.cache_at(block.start)
@@ -328,14 +331,21 @@ class CodeSpace:
         text += encode.jump(0)
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, block.start)
-        self._enter(cache, at, at + otherwise, pc)
+        self._enter(cache, at, at + otherwise, pc, likely=likely)
 
-    def _enter(self, cache: Cache, landing: int, otherwise: int, pc: int) -> None:
-        """Put a landing at the head of its table entry's chain; `otherwise` is where its
-        jump to the next one has the displacement."""
+    def _enter(self, cache: Cache, landing: int, otherwise: int, pc: int, *, likely: bool) -> None:
+        """Put a landing into its table entry's chain: at the head if its target is being
+        branched to, else (a return that is yet to come) at the tail. `otherwise` is
+        where its jump to the next one has the displacement."""
         entry = pc & layout.LOOKUP_ENTRIES - 1
-        self._patch(cache, otherwise, self._table[entry])
-        self._table[entry] = landing
+        tail = self._tails.get(entry)
+        self._patch(cache, otherwise, self._table[entry] if likely else self.miss)
+        if likely or tail is None:
+            self._table[entry] = landing
+        else:
+            self._patch(self.cache_at(tail), tail, landing)
+        if not likely or tail is None:
+            self._tails[entry] = otherwise
         self.landings[pc] = landing
 
     def lengths(self) -> npt.NDArray[np.int64]:
