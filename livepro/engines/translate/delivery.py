@@ -108,6 +108,8 @@ class SignalDelivery(CacheRunner):
         thread = state.thread
         pc = self._pc(thread.tid)
         place = state.space.locate(pc)
+        if place is None and fault:
+            raise RuntimeError(f"fault in the translator's own code at {pc:#x}")
         if place is None or not (place.exact or fault):
             state.mode = Mode.SETTLING
             ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)

@@ -82,8 +82,11 @@ def jump_indexed(table: int) -> bytes:
 
 
 def jump_far_away(target: int) -> bytes:
-    """jmp [rip + 0] and the target behind it: reaches anywhere"""
-    return b"\xff\x25\x00\x00\x00\x00" + _u64(target)
+    """jmp [rip + 2] and the target behind it: reaches anywhere.
+
+    The target is aligned where the jump is: a program may have set EFLAGS.AC.
+    """
+    return b"\xff\x25\x02\x00\x00\x00\x90\x90" + _u64(target)
 
 
 def branch(condition: int, displacement: int) -> bytes:

@@ -1,0 +1,115 @@
+"""What the translator emits: bytes in, disassembly out, by an independent disassembler."""
+
+from __future__ import annotations
+
+import capstone
+import pytest
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.x86_64 import encode
+from livepro.engines.translate.x86_64.emitted import Check, Emitted
+from livepro.engines.translate.x86_64.emitter import Emitter
+from livepro.engines.translate.x86_64.source import Reader, Text
+
+DATA = 0x7000_0000
+PC = 0x7F00_1000_0000
+CACHE = 0x7F00_0000_0000
+
+
+def disassembled(code: bytes, address: int = CACHE) -> list[str]:
+    machine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    listing = [f"{i.mnemonic} {i.op_str}".strip() for i in machine.disasm(code, address)]
+    assert sum(i.size for i in machine.disasm(code, address)) == len(code)
+    return listing
+
+
+def copy(code: str, *, budgeted: bool = False, check: Check = Check.NEVER) -> Emitted:
+    block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
+    emitter = Emitter(DATA, frozenset((9,)), budgeted=budgeted)
+    return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
+
+
+COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (encode.store_area(encode.RAX, 0x40), "mov qword ptr gs:[0x40], rax"),
+        (encode.store_area(13, 0x48), "mov qword ptr gs:[0x48], r13"),
+        (encode.load_area(encode.RCX, 8), "mov rcx, qword ptr gs:[8]"),
+        (encode.increment_area(0x1018), "inc qword ptr gs:[0x1018]"),
+        (encode.subtract_area(0x48, 5), "sub qword ptr gs:[0x48], 5"),
+        (encode.store_area_immediate(0x50, 7), "mov dword ptr gs:[0x50], 7"),
+        (encode.lea_increment(9, 1), "lea r9, [r9 + 1]"),
+        (encode.move_absolute(encode.RCX, -1), "movabs rcx, 0xffffffffffffffff"),
+        (encode.push_immediate(0x401000), "push 0x401000"),
+        (encode.jump_indexed(DATA), "jmp qword ptr [rcx*8 + 0x70000000]"),
+        (encode.jump_if_rcx_zero(5), "jrcxz 0x7f0000000007"),
+        (encode.adjust_rsp(8), "lea rsp, [rsp + 8]"),
+        (encode.load_absolute(4, PC), f"movabs eax, dword ptr [{PC:#x}]"),
+    ],
+)
+def test_encodings(code: bytes, text: str) -> None:
+    assert disassembled(code) == [text]
+
+
+def test_a_far_jump_reads_its_target_aligned() -> None:
+    """EFLAGS.AC may be set where it runs."""
+    code = encode.jump_far_away(PC)
+    assert disassembled(code[:6]) == ["jmp qword ptr [rip + 2]"]
+    assert code[8:] == PC.to_bytes(8, "little")
+    assert len(code) == 16
+
+
+def test_counter_stands_where_the_flags_are_dead() -> None:
+    emitted = copy("4889c84883c001e9000000ff")  # mov rax, rcx; add rax, 1; jmp
+    assert disassembled(bytes(emitted.code)) == ["mov rax, rcx", f"inc {COUNTER}", "add rax, 1"]
+    assert emitted.falls == PC + 12 - 0x0100_0000
+    assert emitted.counted == 12
+
+
+def test_counter_leaves_live_flags_alone() -> None:
+    emitted = copy("7405")  # je: reads what came before
+    assert disassembled(bytes(emitted.code))[:5] == [
+        "mov qword ptr gs:[0], rax",
+        f"mov rax, {COUNTER}",
+        "lea rax, [rax + 1]",
+        f"mov {COUNTER}, rax",
+        "mov rax, qword ptr gs:[0]",
+    ]
+    ((field, target),) = emitted.exits
+    assert target == PC + 7
+    assert field % 4 == 0
+
+
+def test_rip_relative_operands_name_the_same_address() -> None:
+    emitted = copy("488b0531000000c3")  # mov rax, [rip + 0x31]; ret
+    first = disassembled(bytes(emitted.code)[:7])
+    assert first == [f"mov rax, qword ptr [rip + {PC + 7 + 0x31 - (CACHE + 7):#x}]"]
+
+
+def test_calls_push_the_programs_return_address() -> None:
+    emitted = copy("e800000000")
+    ((field, value),) = emitted.literals
+    assert value == PC + 5
+    assert disassembled(bytes(emitted.code)[field - 2 :]) == ["push qword ptr [rip]"]
+    assert emitted.returns_to == emitted.falls == PC + 5
+
+
+def test_watched_system_calls_stop() -> None:
+    emitted = copy("b8090000000f05c3")  # mov eax, 9; syscall; ret
+    ((offset, index, behind),) = emitted.natives
+    assert (emitted.code[offset], index, behind) == (0xCC, 1, offset + 1)
+
+
+def test_source_is_compared_aligned() -> None:
+    emitted = copy("ffc0ffc0ffc0ffc0ffc0ffc0c3", check=Check.ENTRY)  # 13 bytes: 8 + 4 + 1
+    loads = [
+        line for line in disassembled(bytes(emitted.code)) if line.startswith("movabs") and "ptr" in line
+    ]
+    assert loads == [
+        f"movabs rax, qword ptr [{PC:#x}]",
+        f"movabs eax, dword ptr [{PC + 8:#x}]",
+        f"movabs al, byte ptr [{PC + 12:#x}]",
+    ]
