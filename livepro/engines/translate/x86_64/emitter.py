@@ -356,16 +356,11 @@ class Emitter:
         out += self._lookup
 
     def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
-        """Count where rcx is saved already."""
+        """Count where rax and rcx are saved already."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
         if self._budgeted:
-            out += b"\x9f\x0f\x90\xc0"  # lahf; seto al
-            out += encode.increment_area(cell)
-            out += encode.subtract_area(layout.BUDGET, length)
-            out += b"\x79\x01" + encode.INT3
-            emitted.budget = (len(out) - 1, len(out))
-            out += b"\x04\x7f\x9e" + _LOAD_RAX  # add al, 0x7f; sahf
+            self._count_budgeted(emitted, cell, length, dead=False)
         else:
             out += encode.load_area(encode.RCX, cell)
             out += b"\x48\x8d\x49\x01"  # lea rcx, [rcx + 1]
