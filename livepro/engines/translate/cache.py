@@ -84,7 +84,7 @@ class Cache:
         self.hot = base + 16
         self.cold = base + layout.CACHE_SIZE // 2
         self.hot_end = self.cold - (1 << 16)
-        self.cold_end = base + layout.CACHE_SIZE - 64
+        self.cold_end = base + layout.CACHE_SIZE - (1 << 16)
         self.starts: list[int] = []
         self.blocks: list[Block] = []
 

@@ -124,7 +124,8 @@ class CodeSpace:
     def cache_for(self, pc: int) -> Cache | None:
         """The cache that can hold a copy of code at `pc`."""
         for cache in self.caches:
-            if abs(cache.base - pc) < layout.REACH and cache.hot < cache.hot_end:
+            room = cache.hot < cache.hot_end and cache.cold < cache.cold_end
+            if room and abs(cache.base - pc) < layout.REACH:
                 return cache
         return None
 
@@ -186,8 +187,8 @@ class CodeSpace:
         it is written.
         """
         cache = self.cache_for(pc)
-        if cache is None:
-            return None
+        if cache is None or len(self.sources) + _CHAIN > layout.MAX_SLOTS:
+            return None  # no counter left: the engine steps what it cannot translate
         source = self.text.decode(pc)
         if source is None:
             return None

@@ -70,9 +70,7 @@ class Emitter:
         self._budgeted = budgeted
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
-            b"\x0f\xb7\xc8"  # movzx ecx, ax
-            + encode.load_byte_watched(data + layout.WATCHED)
-            + encode.jump_if_rcx_zero(1)
+            encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
         )
         self._must_be_dead = ALL if budgeted else ARITHMETIC
 

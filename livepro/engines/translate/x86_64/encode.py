@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import struct
 
-RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
+RAX, RCX = 0, 1
 
 _GS = b"\x65"
 INT3 = b"\xcc"
 SYSCALL = b"\x0f\x05"
 POP_RAX = b"\x58"
 MOVZX_ECX_AX = b"\x0f\xb7\xc8"
-MOVZX_ECX_CX = b"\x0f\xb7\xc9"
 LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
 LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
 
