@@ -1,0 +1,40 @@
+"""python -m tests.guest: run a command of this checkout on an emulated AArch64 machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from .machine import CPUS, GuestError, run
+
+
+def main() -> int:
+    """Run; return the command's exit status, 1 when there is none."""
+    parser = argparse.ArgumentParser(
+        "python -m tests.guest",
+        description=__doc__,
+        epilog="For example: python -m tests.guest pytest tests/engines/test_step.py -x -q",
+    )
+    parser.add_argument(
+        "--cpu", choices=CPUS, default="cortex-a57", help="the processor (default: cortex-a57)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=900.0, metavar="SECONDS", help="give up after this (default: 900)"
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="what to run there")
+    args = parser.parse_args()
+    if not args.command:
+        parser.error("what is to be run?")
+    began = time.monotonic()
+    try:
+        status = run(args.command, cpu=args.cpu, timeout=args.timeout)
+    except GuestError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"guest: exit status {status} after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The guest's Python packages: AArch64 wheels, unpacked on the host."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from .image import cache
+
+_PYTHON = "3.11"  # the guest's
+_EXTRA = ("pytest",)
+_PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_28_aarch64", "manylinux_2_34_aarch64")
+
+
+def requirements() -> tuple[str, ...]:
+    """What livepro needs on AArch64, and its tests."""
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    wanted = tomllib.loads(project.read_text())["project"]["dependencies"]
+    here = [text for text in wanted if not re.search(r";\s*platform_machine\s*==\s*'x86_64'", text)]
+    return (*(text.partition(";")[0].strip() for text in here), *_EXTRA)
+
+
+def packages() -> Path:
+    """The directory with the packages: from the cache, or downloaded and unpacked."""
+    wanted = requirements()
+    key = hashlib.sha256("\0".join((*wanted, *_PLATFORMS, _PYTHON)).encode()).hexdigest()[:16]
+    kept = cache() / f"packages-{key}"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent, prefix="building.") as directory:
+            made = Path(directory) / "packages"
+            print("Downloading the guest's Python packages ...", flush=True)
+            platforms = [f"--platform={name}" for name in _PLATFORMS]
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--target",
+                    str(made),
+                    "--only-binary=:all:",
+                ]
+                + [*platforms, f"--python-version={_PYTHON}", "--implementation=cp", *wanted],
+                check=True,
+            )
+            made.rename(kept)
+    return kept
