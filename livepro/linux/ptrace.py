@@ -252,13 +252,20 @@ def program_counter_reader(
             return ptrace(request, tid, offset, None)  # type: ignore[operator, no-any-return]
 
         return peek
-    registers = structure()
-    vector = IoVec(ctypes.addressof(registers), ctypes.sizeof(registers))
-    where = ctypes.addressof(vector)
+    # The set up to the program counter, in a buffer of words, and the vector that leads to it.
+    index = getattr(structure, field).offset // 8
+    words = (ctypes.c_uint64 * (index + 1))()
+    vector = IoVec(ctypes.addressof(words), ctypes.sizeof(words))
 
-    def read(tid: int) -> int:
-        if raw(PTRACE_GETREGSET, tid, NT_PRSTATUS, where) == -1:
+    def read(
+        tid: int,
+        get: object = lean,
+        place: object = ctypes.c_void_p(ctypes.addressof(vector)),
+        registers: memoryview[int] = memoryview(words).cast("B").cast("Q"),
+        kept: object = vector,  # the kernel reads and writes it
+    ) -> int:
+        if get(PTRACE_GETREGSET, tid, NT_PRSTATUS, place) == -1:  # type: ignore[operator]
             return -1
-        return int(getattr(registers, field))
+        return registers[index]
 
     return read

@@ -35,20 +35,9 @@ def packages() -> Path:
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix="building.") as directory:
             made = Path(directory) / "packages"
             print("Downloading the guest's Python packages ...", flush=True)
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(made)]
+            only = ["--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
             platforms = [f"--platform={name}" for name in _PLATFORMS]
-            subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--target",
-                    str(made),
-                    "--only-binary=:all:",
-                ]
-                + [*platforms, f"--python-version={_PYTHON}", "--implementation=cp", *wanted],
-                check=True,
-            )
+            subprocess.run([*install, *only, *platforms, *wanted], check=True)
             made.rename(kept)
     return kept
