@@ -256,16 +256,10 @@ def program_counter_reader(
     index = getattr(structure, field).offset // 8
     words = (ctypes.c_uint64 * (index + 1))()
     vector = IoVec(ctypes.addressof(words), ctypes.sizeof(words))
+    registers = memoryview(words).cast("B").cast("Q")
+    where = ctypes.c_void_p(ctypes.addressof(vector))
 
-    def read(
-        tid: int,
-        get: object = lean,
-        place: object = ctypes.c_void_p(ctypes.addressof(vector)),
-        registers: memoryview[int] = memoryview(words).cast("B").cast("Q"),
-        kept: object = vector,  # the kernel reads and writes it
-    ) -> int:
-        if get(PTRACE_GETREGSET, tid, NT_PRSTATUS, place) == -1:  # type: ignore[operator]
-            return -1
-        return registers[index]
+    def read(tid: int, kept: object = vector) -> int:  # the kernel reads and writes the vector
+        return -1 if lean(PTRACE_GETREGSET, tid, NT_PRSTATUS, where) == -1 else registers[index]
 
     return read
