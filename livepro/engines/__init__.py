@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from livepro.engines.translate import MACHINES
 from livepro.errors import LiveproError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NAMES = ("auto", *_CLASSES)
 
 def can_translate(machine: str) -> bool:
     """Whether the translate engine has an emitter for a machine (as `uname -m` names it)."""
-    return find_spec(f"livepro.engines.translate.{machine}") is not None
+    return machine in MACHINES
 
 
 def default_engine(machine: str) -> str:

@@ -97,6 +97,7 @@ __all__ = [
     "peek_user",
     "poke_user",
     "program_counter_reader",
+    "program_counter_writer",
     "raw",
     "set_registers",
     "set_regset",
@@ -263,3 +264,31 @@ def program_counter_reader(
         return -1 if lean(PTRACE_GETREGSET, tid, NT_PRSTATUS, where) == -1 else registers[index]
 
     return read
+
+
+def program_counter_writer(
+    user_offset: int | None, structure: type[ctypes.Structure], field: str
+) -> Callable[[int, int], object]:
+    """A function that sets the program counter of a tid, for the reader's two kinds of machines.
+
+    A thread that is gone is not an error: whoever resumes it will see.
+    """
+    if user_offset is not None:
+
+        def poke(tid: int, value: int, offset: int = user_offset) -> object:
+            return raw(PTRACE_POKEUSER, tid, offset, value)
+
+        return poke
+    index = getattr(structure, field).offset // 8
+    words = (ctypes.c_uint64 * (index + 1))()
+    vector = IoVec(ctypes.addressof(words), ctypes.sizeof(words))
+    registers = memoryview(words).cast("B").cast("Q")
+    where = ctypes.c_void_p(ctypes.addressof(vector))
+
+    def write(tid: int, value: int, kept: object = vector) -> object:
+        if lean(PTRACE_GETREGSET, tid, NT_PRSTATUS, where) == -1:
+            return -1
+        registers[index] = value
+        return lean(PTRACE_SETREGSET, tid, NT_PRSTATUS, where)
+
+    return write

@@ -6,8 +6,8 @@ import capstone
 import pytest
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.emitted import Check, Emitted
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitted import Check, Emitted
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
 
@@ -25,7 +25,7 @@ def disassembled(code: bytes, address: int = CACHE) -> list[str]:
 
 def copy(code: str, *, budgeted: bool = False, check: Check = Check.NEVER) -> Emitted:
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
-    emitter = Emitter(DATA, frozenset((9,)), budgeted=budgeted)
+    emitter = Emitter(DATA, frozenset((9,)), budgeted)
     return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
 
 

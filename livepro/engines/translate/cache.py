@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.emitted import Emitted
 from livepro.engines.translate.memory import SharedFile
-from livepro.engines.translate.x86_64.emitted import Emitted
-from livepro.engines.translate.x86_64.source import SourceBlock
+from livepro.engines.translate.source import SourceBlock
 
 
 class Block:

@@ -19,14 +19,11 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Place, Stop
 from livepro.engines.translate.running import CacheRunner
 from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.engines.translate.x86_64 import machine
 from livepro.linux import proc, ptrace
 from livepro.tracee import TracedThread
 
-# si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
-_STEPPED = (1, 2)  # TRAP_BRKPT (on the way out of a system call), TRAP_TRACE
-_BREAKPOINT = 0x80  # SI_KERNEL: an int3 was executed
-_HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c)
+# si_code of ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c).
+_HANDLER_ENTERED = signal.SIGTRAP
 
 _FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP))
 _TGKILL = 234  # arch/x86/entry/syscalls/syscall_64.tbl
@@ -47,11 +44,11 @@ class SignalDelivery(CacheRunner):
                 # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task
                 # in kernel/signal.c): a handler of the program's own would be lost by a stop.
                 ptrace.unblock(thread.tid, signal.SIGTRAP)
-            ptrace.poke_user(thread.tid, machine.AREA_BASE, state.space.memory.area_address(state.area))
+            self._leave_native(state)
             self._enter(state, self._pc(thread.tid))
         elif state.mode is Mode.SETTLING:
             self._settled(state)
-        elif kind in _STEPPED and state.mode in (Mode.NATIVE, Mode.DELIVERING):
+        elif self._backend.stepped(info) and state.mode in (Mode.NATIVE, Mode.DELIVERING):
             if self._pc(thread.tid) == state.at:
                 # Nothing executed yet (on the way out of a system call), or one iteration of a rep.
                 ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
@@ -120,11 +117,11 @@ class SignalDelivery(CacheRunner):
         if place.at_rep:
             self._refund(state, place, registers)
         if within in block.details.borrowed:
-            machine.give_back(registers, state.words)
+            self._backend.give_back(registers, state.words)
         if fault and state.held is not None:
             self._place_fault(state.held[1], place.pc, pc)
         if place.behind_syscall:
-            machine.behind_syscall(registers, place.pc)
+            self._backend.behind_syscall(registers, place.pc)
         self._uncount(state, block, place.index, counted=place.counted)
         self._deliver(state, registers, place.pc)
 
@@ -141,8 +138,7 @@ class SignalDelivery(CacheRunner):
         state.held = None
         thread = state.thread
         setattr(registers, self.isa.registers.pc, pc)
-        thread.set_registers(registers)
-        ptrace.poke_user(thread.tid, machine.AREA_BASE, state.program_base)
+        self._backend.set_own(thread.tid, registers, state.words, state.program_base)
         if info is not None:
             ptrace.set_signal_info(thread.tid, info)
         state.mode = Mode.DELIVERING
@@ -153,21 +149,21 @@ class SignalDelivery(CacheRunner):
     def _settled(self, state: TranslatedThread) -> None:
         """One step towards a boundary has been made, or a stop been run into."""
         tid = state.thread.tid
-        pc = self._pc(tid)
-        stop = state.space.stops.get(pc - 1)
-        if stop is None and pc - 1 in state.space.exits:
-            stop = Stop("exit", None, state.space.exits[pc - 1])
+        pc = self._pc(tid) - self._pc_advance
+        stop = state.space.stops.get(pc)
+        if stop is None and pc in state.space.exits:
+            stop = Stop("exit", None, state.space.exits[pc])
         info = ptrace.signal_info(tid)
-        if stop is not None and info is not None and info.code == _BREAKPOINT:
+        if stop is not None and info is not None and info.code == self.isa.breakpoint.si_code:
             target = stop.pc
             if stop.kind == "miss":
                 registers = state.thread.registers()
-                target = ptrace.peek_user(tid, machine.TARGET)
-                machine.give_back(registers, state.words)
+                target = self._backend.branch_target(tid)
+                self._backend.give_back(registers, state.words)
                 state.thread.set_registers(registers)
             elif stop.kind == "changed":
                 registers = state.thread.registers()
-                machine.give_back(registers, state.words)
+                self._backend.give_back(registers, state.words)
                 state.thread.set_registers(registers)
                 target = self._forget(state, stop)
             elif stop.kind == "native":
@@ -180,7 +176,7 @@ class SignalDelivery(CacheRunner):
                 return
             elif stop.kind == "budget":
                 self._budget_spent(state, stop)
-                ptrace.poke_user(tid, self._pc_at, stop.resume)
+                self._write_pc(tid, stop.resume)
                 self._deliver_or_settle(state)
                 return
             # At an exit: the boundary is the target.

@@ -16,8 +16,6 @@ from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.engines.translate.x86_64 import machine
-from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.linux import ptrace
 from livepro.linux.vm import shares_memory
 from livepro.linux.wait import WALL
@@ -53,14 +51,16 @@ class TranslateEngine(SignalDelivery):
             # Born of a system call in the cache: it goes on behind it.
             pc = place.pc
             registers = thread.registers()
-            machine.behind_syscall(registers, pc)
+            self._backend.behind_syscall(registers, pc)
             thread.set_registers(registers)
-        ptrace.poke_user(thread.tid, machine.AREA_BASE, space.memory.area_address(area))
+        state.program_base = self._backend.enter_area(
+            thread.tid, space.memory.area_address(area), state.words, inherited=place is not None
+        )
         block = self._translate(state, pc)
         if block is None:
             self._prepare_native(state, pc)  # it will fault there
         else:
-            ptrace.poke_user(thread.tid, self._pc_at, block.start)
+            self._write_pc(thread.tid, block.start)
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
@@ -102,10 +102,9 @@ class TranslateEngine(SignalDelivery):
         registers = ptrace.get_registers(tid, structure)
         place = space.locate(getattr(registers, self.isa.registers.pc))
         if place is not None:
-            machine.behind_syscall(registers, place.pc)
+            self._backend.behind_syscall(registers, place.pc)
             setattr(registers, self.isa.registers.pc, place.pc)
-            ptrace.set_registers(tid, registers)
-        ptrace.poke_user(tid, machine.AREA_BASE, 0)
+        self._backend.let_go(tid, registers)
         return True
 
     def _shares_memory(self, one: int, other: int) -> bool:
@@ -131,8 +130,8 @@ class TranslateEngine(SignalDelivery):
         ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
         os.waitpid(thread.tid, WALL)
         entry = self._pc(thread.tid)
-        text = thread.read(entry, len(machine.GADGET))
-        thread.write(entry, machine.GADGET)
+        text = thread.read(entry, len(self._backend.gadget))
+        thread.write(entry, self._backend.gadget)
         try:
             sharing = self._sharing(thread, entry)
             data = sharing.create(layout.DATA_SIZE, memory.data_address(process.space), executable=False)
@@ -142,8 +141,8 @@ class TranslateEngine(SignalDelivery):
             cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
         finally:
             thread.write(entry, text)
-        emitter = Emitter(data.base, self._watched, budgeted=self.options.cut is not None)
-        space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._reader, emitter)
+        emitter = self._backend.emitter(data.base, self._watched, self.options.cut is not None)
+        space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.add_cache(cache)
         for number in self._watched:
             data.map[layout.WATCHED + number] = 1

@@ -2,7 +2,7 @@
 
 A thread's program counter is in a cache while it runs. Instructions that must
 be executed at their own place (system calls that change mappings, traps, far
-transfers) are stepped there, with the program's own segment base.
+transfers) are stepped there, with the program's own registers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ import os
 import time
 
 from livepro.engines.base import Engine, EngineOptions
-from livepro.engines.translate import layout, memory
+from livepro.engines.translate import backend_for, layout, memory
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.engines.translate.x86_64 import machine
-from livepro.engines.translate.x86_64.source import Reader
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -39,7 +37,9 @@ class CacheRunner(Engine):
         layout_ = isa.registers
         read_pc = ptrace.program_counter_reader(layout_.pc_user_offset, layout_.structure, layout_.pc)
         self._read_pc = read_pc
-        self._pc_at = layout_.pc_user_offset or 0
+        self._write_pc = ptrace.program_counter_writer(layout_.pc_user_offset, layout_.structure, layout_.pc)
+        self._pc_advance = isa.breakpoint.pc_advance
+        self._backend = backend_for(isa.name)
         self._numbers = dict(isa.syscalls.numbers)
         named = isa.syscalls.named
         self._remapping = named(
@@ -50,7 +50,7 @@ class CacheRunner(Engine):
         self._watched = (
             self._remapping | self._acting | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
         )
-        self._reader = Reader()
+        self._reader = self._backend.reader()
         self._handlers: dict[TracedProcess, int] = {}
         self._states: dict[int, TranslatedThread] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
@@ -103,12 +103,12 @@ class CacheRunner(Engine):
 
     def _stopped_in_cache(self, state: TranslatedThread) -> None:
         tid = state.thread.tid
-        pc = self._pc(tid)
-        target = state.space.exits.get(pc - 1)
+        pc = self._pc(tid) - self._pc_advance
+        target = state.space.exits.get(pc)
         if target is not None:
             self._enter(state, target)
             return
-        stop = state.space.stops.get(pc - 1)
+        stop = state.space.stops.get(pc)
         if stop is None:
             self.tracer.dispatch(tid, TRAP_STATUS)
             return
@@ -132,7 +132,7 @@ class CacheRunner(Engine):
         """Run on from a cache address."""
         tid = state.thread.tid
         state.mode = Mode.RUNNING
-        ptrace.raw(ptrace.PTRACE_POKEUSER, tid, self._pc_at, address)
+        self._write_pc(tid, address)
         ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
 
     def _enter(self, state: TranslatedThread, pc: int) -> None:
@@ -154,19 +154,19 @@ class CacheRunner(Engine):
         """An indirect branch to an address that the lookup table does not have."""
         tid = state.thread.tid
         self._missed_lookups += 1
-        target = ptrace.peek_user(tid, machine.TARGET)
+        target = self._backend.branch_target(tid)
         space = state.space
         block = self._translate(state, target, landing=True)
         if block is not None:
             self._go(state, space.landings[target])
             return
         registers = state.thread.registers()
-        machine.give_back(registers, state.words)
-        if not machine.canonical(target):
+        self._backend.give_back(registers, state.words)
+        if self._backend.faults_before(target):
             # The processor faults before such a branch retires: undo what it did, and
             # let it fault at its own place.
             source = space.by_slot[int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF]
-            machine.undo_branch(registers, source.source.facts[-1])
+            self._backend.undo_branch(registers, source.source.facts[-1])
             state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
             target = source.source.pc + source.source.offsets[-2]
         state.thread.set_registers(registers)
@@ -182,7 +182,7 @@ class CacheRunner(Engine):
     def _changed(self, state: TranslatedThread, stop: Stop) -> None:
         """The program has changed code that was translated."""
         registers = state.thread.registers()
-        machine.give_back(registers, state.words)
+        self._backend.give_back(registers, state.words)
         state.thread.set_registers(registers)
         self._enter(state, self._forget(state, stop))
 
@@ -235,7 +235,7 @@ class CacheRunner(Engine):
         ptrace.call(ptrace.PTRACE_SINGLESTEP, state.thread.tid)
 
     def _prepare_native(self, state: TranslatedThread, pc: int) -> None:
-        """Put a thread at the program's address `pc`, with its own gs base, for one step.
+        """Put a thread at the program's address `pc`, with its own registers, for one step.
 
         `state.native` is the stop that stands for it, None if nothing is known of it
         (unreadable code, which will fault).
@@ -249,8 +249,7 @@ class CacheRunner(Engine):
             # the step executes is the instruction returned to.
             state.at = int.from_bytes(thread.read(getattr(registers, self.isa.registers.sp), 8), "little")
         setattr(registers, self.isa.registers.pc, pc)
-        thread.set_registers(registers)
-        ptrace.poke_user(thread.tid, machine.AREA_BASE, state.program_base)
+        self._backend.set_own(thread.tid, registers, state.words, state.program_base)
         state.before = registers
         state.mode = Mode.NATIVE
 
@@ -283,9 +282,8 @@ class CacheRunner(Engine):
 
     def _leave_native(self, state: TranslatedThread) -> None:
         """Give the thread its area back."""
-        tid = state.thread.tid
-        state.program_base = ptrace.peek_user(tid, machine.AREA_BASE)
-        ptrace.poke_user(tid, machine.AREA_BASE, state.space.memory.area_address(state.area))
+        area = state.space.memory.area_address(state.area)
+        state.program_base = self._backend.enter_area(state.thread.tid, area, state.words)
 
     def _after_system_call(self, state: TranslatedThread, *, returned: bool) -> None:
         if returned:  # not by sigreturn, whose registers are all the program's own

@@ -6,31 +6,23 @@ signals are the engine's business.
 
 from __future__ import annotations
 
-import struct
 from array import array
 
 import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Place, Stop
+from livepro.engines.translate.emitted import Check
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.text import ProgramText
-from livepro.engines.translate.x86_64 import encode, machine
-from livepro.engines.translate.x86_64.emitted import Check
-from livepro.engines.translate.x86_64.emitter import Emitter
-from livepro.engines.translate.x86_64.source import Reader, SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 _CHAIN = 6  # blocks laid out in a row at a miss
 _EAGER = 10  # blocks translated at a miss, besides
-
-_INT3 = 0xCC
-
-# Native, not "<i": that stores byte by byte, and a running thread could see half of it.
-_put_i32 = struct.Struct("i").pack_into
-_pack_i32 = struct.Struct("<i").pack
 
 
 def _check_for(mapping: Mapping | None) -> Check:
@@ -48,12 +40,17 @@ def _check_for(mapping: Mapping | None) -> Check:
 class CodeSpace:
     """Translates the code of one address space on demand."""
 
-    def __init__(self, process: TracedProcess, memory: ThreadAreas, reader: Reader, emitter: Emitter) -> None:
+    def __init__(
+        self, process: TracedProcess, memory: ThreadAreas, backend: Backend, reader: Reader, emitter: Emitter
+    ) -> None:
         self.process = process
         self.memory = memory
+        self.backend = backend
         self.reader = reader
-        self.text = ProgramText(process, reader)
+        self.text = ProgramText(process, backend, reader)
         self.emitter = emitter
+        self._link = backend.link
+        self._stop = backend.stop
         self.caches: list[Cache] = []
         self.blocks: dict[int, Block] = {}
         self.sources: list[SourceBlock] = []
@@ -79,7 +76,7 @@ class CodeSpace:
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
-        child = CodeSpace(process, memory, self.reader, self.emitter)
+        child = CodeSpace(process, memory, self.backend, self.reader, self.emitter)
         child.gadget, child.miss = self.gadget, self.miss
         for mine, file in zip(self.caches, caches, strict=True):
             cache = Cache(mine.index, file)
@@ -114,9 +111,9 @@ class CodeSpace:
         self.caches.append(cache)
         if cache.index == 0:
             self.gadget = base
-            self._write(cache, base, machine.GADGET)
+            self._write(cache, base, self.backend.gadget)
             self.miss = base + 8
-            self._write(cache, self.miss, encode.INT3)
+            self._write(cache, self.miss, self._stop)
             self.stops[self.miss] = Stop("miss")
             self._table[:] = memoryview(array("Q", [self.miss]) * layout.LOOKUP_ENTRIES)
         return cache
@@ -207,7 +204,8 @@ class CodeSpace:
             source = None if ends else self.text.decode(follows)
             if source is None:
                 # The chain goes on elsewhere.
-                end = Emitter.padding(at, 1) + encode.jump(0)
+                jump = self.backend.jump
+                end = self.emitter.padding(at, len(jump) - 4) + jump
                 self._write(cache, at, end)
                 cache.hot = at + len(end)
                 self._exit(cache, cache.hot - 4, follows)
@@ -242,7 +240,7 @@ class CodeSpace:
         self.by_slot.append(block)
         for offset, value in details.literals:
             place = self._cold(cache, value.to_bytes(8, "little"), 8)
-            code[offset : offset + 4] = _pack_i32(place - (at + offset + 4))
+            self._link(code, offset, place - (at + offset))
         here = at - cache.base
         cache.map[here : here + len(code)] = code
         cache.starts.append(at)
@@ -264,7 +262,7 @@ class CodeSpace:
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
             encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
-            raises = machine.raises_trap(encoding)
+            raises = self.backend.raises_trap(encoding)
             self.stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
         for offset, index in details.changes:
             self.stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
@@ -281,7 +279,7 @@ class CodeSpace:
             return None
         cache = self.cache_at(block.start)
         self.stops.pop(block.start, None)
-        self._write(cache, block.start, bytes(block.details.code[:1]))
+        self._write(cache, block.start, bytes(block.details.code[: len(self._stop)]))
         self.blocks[source.pc] = block
         self._publish(block)
         return block
@@ -294,7 +292,7 @@ class CodeSpace:
         return at
 
     def _exit(self, cache: Cache, field: int, target: int) -> None:
-        """Link the direct branch whose displacement is at `field` to `target`."""
+        """Link the direct branch whose field is at `field` to `target`."""
         links = self._links.get(target)
         if links is None:
             self._links[target] = [field]
@@ -308,19 +306,18 @@ class CodeSpace:
         stub = self._stubs.get((cache.index, target))
         if stub is None:
             stub = cache.cold
-            cache.map[stub - cache.base] = _INT3
-            cache.cold += 1
+            cache.cold += len(self._stop)
+            cache.map[stub - cache.base : cache.cold - cache.base] = self._stop
             self._stubs[cache.index, target] = stub
             self.exits[stub] = target
         self._patch(cache, field, stub)
 
     def _patch(self, cache: Cache, field: int, destination: int) -> None:
-        """Let the 32-bit displacement at `field` in `cache` lead to `destination`, over a
+        """Let the branch whose field is at `field` in `cache` lead to `destination`, over a
         long jump if it is far away."""
-        displacement = destination - field - 4
-        if not -0x8000_0000 <= displacement < 0x8000_0000:
-            displacement = self._cold(cache, encode.jump_far_away(destination), 8) - field - 4
-        _put_i32(cache.map, field - cache.base, displacement)
+        if not self._link(cache.map, field - cache.base, destination - field):
+            hop = self._cold(cache, self.backend.jump_far_away(destination), 8)
+            self._link(cache.map, field - cache.base, hop - field)
 
     # -- the lookup table
 
@@ -329,7 +326,7 @@ class CodeSpace:
         block = self.blocks[pc]
         cache = self.cache_at(block.start)
         text, otherwise = self.emitter.landing(pc)
-        text += encode.jump(0)
+        text += self.backend.jump
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, block.start)
         self._enter(cache, at, at + otherwise, pc, likely=likely)
@@ -337,8 +334,8 @@ class CodeSpace:
     def _enter(self, cache: Cache, landing: int, otherwise: int, pc: int, *, likely: bool) -> None:
         """Put a landing into its table entry's chain: at the head if its target is being
         branched to, else (a return that is yet to come) at the tail. `otherwise` is
-        where its jump to the next one has the displacement."""
-        entry = pc & layout.LOOKUP_ENTRIES - 1
+        where its jump to the next one has its field."""
+        entry = pc >> self.backend.index_shift & layout.LOOKUP_ENTRIES - 1
         tail = self._tails.get(entry)
         self._patch(cache, otherwise, self._table[entry] if likely else self.miss)
         if likely or tail is None:
@@ -395,5 +392,5 @@ class CodeSpace:
         cache = self.cache_at(block.start)
         del self.blocks[pc]
         self.landings.pop(pc, None)
-        self._write(cache, block.start, encode.INT3)
+        self._write(cache, block.start, self._stop)
         self.stops[block.start] = Stop("dropped", block, pc)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from livepro.engines.translate.x86_64.source import Reader, SourceBlock, Text
+from livepro.engines.translate.backend import Backend, Reader, Text
+from livepro.engines.translate.source import SourceBlock
 from livepro.tracee import TracedProcess
 
 _WINDOW = 1 << 22  # bytes of code that are read at once
@@ -12,8 +13,9 @@ _GLIMPSE = 128  # bytes, where they are read anew for each block
 class ProgramText:
     """Decodes blocks of one process's code, most of them from a window read before."""
 
-    def __init__(self, process: TracedProcess, reader: Reader) -> None:
+    def __init__(self, process: TracedProcess, backend: Backend, reader: Reader) -> None:
         self._process = process
+        self._text = backend.text
         self._reader = reader
         self._last: Text | None = None
 
@@ -37,7 +39,7 @@ class ProgramText:
         end = start
         while end < pc + wanted and (mapping := self._process.space.find(end)) and mapping.executable:
             end = mapping.end
-        text = Text(start, self._process.memory.read(start, min(end, pc + wanted) - start))
+        text = self._text(start, self._process.memory.read(start, min(end, pc + wanted) - start))
         if stable and not size:
             self._last = text
         return text

@@ -1,1 +1,34 @@
 """The translate engine's x86-64 part: encodings, facts about flags, block copies."""
+
+from __future__ import annotations
+
+from livepro.engines.translate.x86_64 import encode, machine
+from livepro.engines.translate.x86_64.emitter import Emitter
+from livepro.engines.translate.x86_64.source import Reader, Text
+
+
+class X86_64:
+    """See `livepro.engines.translate.backend.Backend`."""
+
+    gadget = machine.GADGET
+    stop = encode.INT3
+    jump = encode.jump(0)
+    index_shift = 0
+    text = Text
+    reader = Reader
+    emitter = Emitter
+    link = staticmethod(encode.link)
+    jump_far_away = staticmethod(encode.jump_far_away)
+    raises_trap = staticmethod(machine.raises_trap)
+    stepped = staticmethod(machine.stepped)
+    enter_area = staticmethod(machine.enter_area)
+    set_own = staticmethod(machine.set_own)
+    let_go = staticmethod(machine.let_go)
+    branch_target = staticmethod(machine.branch_target)
+    faults_before = staticmethod(machine.faults_before)
+    undo_branch = staticmethod(machine.undo_branch)
+    give_back = staticmethod(machine.give_back)
+    behind_syscall = staticmethod(machine.behind_syscall)
+
+
+BACKEND = X86_64()

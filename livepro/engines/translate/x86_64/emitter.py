@@ -12,10 +12,10 @@ import struct
 from collections.abc import Callable, Sequence
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.emitted import Check, Emitted
 from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, Kind
-from livepro.engines.translate.x86_64.source import SourceBlock
 
 _S_RAX, _S_RCX, _S_REP, _S_REP_COUNT = layout.SPILL[:4]
 _SAVE_RAX = encode.store_area(encode.RAX, _S_RAX)
@@ -65,7 +65,7 @@ class Emitter:
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: frozenset[int], *, budgeted: bool) -> None:
+    def __init__(self, data: int, watched: frozenset[int], budgeted: bool) -> None:
         self._watched = watched
         self._budgeted = budgeted
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)

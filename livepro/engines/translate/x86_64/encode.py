@@ -7,6 +7,7 @@ SIB form that 64-bit mode needs for an absolute address.
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 RAX, RCX = 0, 1
 
@@ -19,6 +20,8 @@ LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
 LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
 
 _i32 = struct.Struct("<i").pack
+# Native, not "<i": that stores byte by byte, and a running thread could see half of it.
+_put_i32 = struct.Struct("i").pack_into
 _u32 = struct.Struct("<I").pack
 _u64 = struct.Struct("<Q").pack
 
@@ -86,6 +89,16 @@ def jump_far_away(target: int) -> bytes:
     The target is aligned where the jump is: a program may have set EFLAGS.AC.
     """
     return b"\xff\x25\x02\x00\x00\x00\x90\x90" + _u64(target)
+
+
+def link(code: Any, at: int, distance: int) -> bool:
+    """Let the 32-bit displacement at `code[at]` lead `distance` bytes on from there. False if
+    it cannot."""
+    displacement = distance - 4
+    if -0x8000_0000 <= displacement < 0x8000_0000:
+        _put_i32(code, at, displacement)
+        return True
+    return False
 
 
 def branch(condition: int, displacement: int) -> bytes:

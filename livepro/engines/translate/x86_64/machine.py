@@ -4,30 +4,61 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from livepro.engines.translate import layout
+from livepro.engines.translate.backend import Words
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.isa.x86_64.registers import Registers
+from livepro.linux import ptrace
 
 GADGET = b"\x0f\x05\xcc"
 """syscall; int3: what calls made inside a process go through."""
 
-AREA_BASE = Registers.gs_base.offset
-"""The register that leads to a thread's area, as an offset in `struct user`: programs
-for 64-bit Linux leave gs alone (psABI, 3.2.1 reserves fs for thread-local storage)."""
-
-TARGET = Registers.rax.offset
-"""The register in which a lookup has its target."""
-
+# The register that leads to a thread's area, as an offset in `struct user`: programs for
+# 64-bit Linux leave gs alone (psABI, 3.2.1 reserves fs for thread-local storage).
+_AREA_BASE = Registers.gs_base.offset
+_TARGET = Registers.rax.offset
 _INT1 = 0xF1
 
+# si_code of a step's SIGTRAP: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
+_STEPPED = (1, 2)  # TRAP_BRKPT (on the way out of a system call), TRAP_TRACE
 
-def canonical(address: int) -> bool:
-    """Whether an address is one that a branch may lead to: bits 47 to 63 alike (SDM vol. 1,
-    3.3.7.1)."""
-    return address >> 47 in (0, (1 << 17) - 1)
+
+def stepped(info: ptrace.SignalInfo | None) -> bool:
+    """Whether a SIGTRAP tells of a step."""
+    return info is not None and info.code in _STEPPED
+
+
+def enter_area(tid: int, area: int, words: Words, *, inherited: bool = False) -> int:
+    """Let gs lead to a thread's area; returns the program's own gs base."""
+    own = 0 if inherited else ptrace.peek_user(tid, _AREA_BASE)
+    ptrace.poke_user(tid, _AREA_BASE, area)
+    return own
+
+
+def set_own(tid: int, registers: Any, words: Words, own: int) -> None:
+    """Set a thread's registers to its own, with `own` as gs base.
+
+    PTRACE_SETREGS does not set a gs base that was 0 here; PTRACE_POKEUSER does.
+    """
+    ptrace.set_registers(tid, registers)
+    ptrace.poke_user(tid, _AREA_BASE, own)
+
+
+def let_go(tid: int, registers: Any) -> None:
+    """Set the registers of a child that ran in a copy of the cache and will not be followed."""
+    ptrace.set_registers(tid, registers)
+    ptrace.poke_user(tid, _AREA_BASE, 0)
+
+
+def branch_target(tid: int) -> int:
+    """Where an indirect branch leads that has just missed the lookup table: rax has it."""
+    return ptrace.peek_user(tid, _TARGET)
+
+
+def faults_before(target: int) -> bool:
+    """Whether an indirect branch to `target` faults before it retires: to an address that is
+    not canonical, bits 47 to 63 alike (SDM vol. 1, 3.3.7.1)."""
+    return target >> 47 not in (0, (1 << 17) - 1)
 
 
 def undo_branch(registers: Any, facts: Facts) -> None:
@@ -38,7 +69,7 @@ def undo_branch(registers: Any, facts: Facts) -> None:
         registers.rsp += 8
 
 
-def give_back(registers: Any, words: npt.NDArray[np.uint64]) -> None:
+def give_back(registers: Any, words: Words) -> None:
     """Restore the registers that a lookup or a comparison borrows from the thread's area."""
     registers.rax = int(words[layout.SPILL[0] // 8])
     registers.rcx = int(words[layout.SPILL[1] // 8])

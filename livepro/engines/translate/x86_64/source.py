@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iced_x86 import Decoder, DecoderError
 
+from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64.facts import ALL, Facts, FactTable, Kind
 
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED))
@@ -14,30 +13,6 @@ _ADDRESS_MASK = (1 << 64) - 1
 # Direct branches without prefixes by their first byte: (opcode bytes, displacement
 # bytes); 0F is a jcc if 80 to 8F follows (SDM vol. 2, appendix A).
 _BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | dict.fromkeys(range(112, 128), (1, 1))
-
-
-@dataclass(slots=True)
-class SourceBlock:
-    """A basic block as decoded: `offsets` of its instructions and, last, of its end.
-
-    `special` are the indices of those that are not just copied. `target` is
-    where a direct terminator leads. `cut` says that the block ends
-    without a terminator, before bytes that cannot be read or (`invalid`) decoded.
-    """
-
-    pc: int
-    code: bytes
-    offsets: list[int]
-    facts: list[Facts]
-    special: list[int]
-    target: int
-    cut: bool
-    invalid: bool = False
-
-    @property
-    def end(self) -> int:
-        """The address behind the block."""
-        return self.pc + self.offsets[-1]
 
 
 class Text:

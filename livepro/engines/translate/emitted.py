@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import pairwise
 from types import MappingProxyType
 
-from livepro.engines.translate.x86_64.source import SourceBlock
+from livepro.engines.translate.source import SourceBlock
 
 
 class Check(Enum):

@@ -1,0 +1,123 @@
+"""What an instruction set gives to the translate engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.source import SourceBlock
+from livepro.linux.ptrace import SignalInfo
+
+Words = npt.NDArray[np.uint64]
+"""A thread's area as livepro sees it."""
+
+
+class Text(Protocol):
+    """A piece of a program's code, from address `base` to `end`."""
+
+    base: int
+    end: int
+
+
+class Reader(Protocol):
+    """Decodes basic blocks, with facts shared by all code that a run meets."""
+
+    def decode(self, text: Any, pc: int) -> SourceBlock:
+        """The basic block at `pc`, which lies in `text`. Empty when its first instruction
+        cannot be read or decoded; `cut` when the text ends before the block does."""
+
+    def live_in(self, block: SourceBlock | None) -> int:
+        """Flags that a block may read before it has overwritten them (None: any block)."""
+
+
+class Emitter(Protocol):
+    """Turns blocks into their copies."""
+
+    def emit(
+        self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int], check: Check
+    ) -> Emitted:
+        """Copy `block` to cache address `at`, counting in `slot`; `check` says whether its
+        source may change, `live_out` which flags its direct successors may read."""
+
+    def padding(self, at: int, before: int) -> bytes:
+        """What to put at `at` so that a branch's field `before` bytes behind is aligned."""
+
+    def landing(self, target: int) -> tuple[bytes, int]:
+        """What the lookup table leads to for `target`: goes on behind itself if that is where
+        the branch leads, else elsewhere; with the offset of the field that says where."""
+
+
+class Backend(Protocol):
+    """One instruction set's part of the engine. Implementations are stateless.
+
+    A *field* is the part of a direct branch that says where it leads: 4 aligned
+    bytes at its end, which can be rewritten while threads run there. *Own
+    registers* are those that the program would have, were it not translated.
+    """
+
+    gadget: bytes
+    """A system call and a stop: what calls made inside a process go through."""
+
+    stop: bytes
+    """An instruction that stops the thread, and can be written over others."""
+
+    jump: bytes
+    """A direct branch, its field at its end."""
+
+    index_shift: int
+    """Low bits of an address that do not go into the lookup table's index."""
+
+    text: Callable[[int, bytes], Text]
+    """Code to decode: its address, its bytes."""
+
+    reader: Callable[[], Reader]
+
+    emitter: Callable[[int, frozenset[int], bool], Emitter]
+    """Given the data window's address, system call numbers that must stop, and whether
+    blocks count against a budget."""
+
+    link: Callable[[Any, int, int], bool]
+    """Write a field: into a buffer, at an index, so that its branch leads to the given
+    distance from there. False if that is too far."""
+
+    def jump_far_away(self, target: int) -> bytes:
+        """A jump that reaches anywhere; at an address divisible by 8."""
+
+    def raises_trap(self, encoding: bytes) -> bool:
+        """Whether an instruction raises a trap that looks like a step's."""
+
+    # -- stopped threads
+
+    def stepped(self, info: SignalInfo | None) -> bool:
+        """Whether a SIGTRAP tells of a step, by what PTRACE_GETSIGINFO says."""
+
+    def enter_area(self, tid: int, area: int, words: Words, *, inherited: bool = False) -> int:
+        """Let a thread that has its own registers reach its area at `area`. Returns what
+        `set_own` needs to undo that. `inherited`: the register that leads there is
+        the parent's, from its area."""
+
+    def set_own(self, tid: int, registers: Any, words: Words, own: int) -> None:
+        """Set a thread's registers to its own: `registers`, but for the one that leads to
+        its area, which is as `enter_area` found it."""
+
+    def let_go(self, tid: int, registers: Any) -> None:
+        """Set the registers of a child that ran in a copy of the cache and will not be followed."""
+
+    def branch_target(self, tid: int) -> int:
+        """Where the indirect branch leads that has just missed the lookup table."""
+
+    def faults_before(self, target: int) -> bool:
+        """Whether an indirect branch to `target` faults before it retires."""
+
+    def undo_branch(self, registers: Any, facts: Any) -> None:
+        """Take back what an indirect terminator did besides branching."""
+
+    def give_back(self, registers: Any, words: Words) -> None:
+        """Restore the registers that a lookup or a comparison borrows."""
+
+    def behind_syscall(self, registers: Any, pc: int) -> None:
+        """Set what a system call leaves in registers besides its result; `pc` is behind it."""

@@ -1,0 +1,33 @@
+"""The program's basic blocks as the translator reads them: lengths, facts, targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class SourceBlock:
+    """A basic block as decoded: `offsets` of its instructions and, last, of its end.
+
+    `facts` are the instruction set's own, one for each instruction; all have
+    `flow` (a model Flow), `ends` (whether it ends a basic block) and
+    `condition_falls` (whether control may fall through such an end).
+    `special` are the indices of those that are not just copied. `target` is
+    where a direct terminator leads. `cut` says that the block ends
+    without a terminator, before bytes that cannot be read or (`invalid`) decoded.
+    """
+
+    pc: int
+    code: bytes
+    offsets: list[int]
+    facts: list[Any]
+    special: list[int]
+    target: int
+    cut: bool
+    invalid: bool = False
+
+    @property
+    def end(self) -> int:
+        """The address behind the block."""
+        return self.pc + self.offsets[-1]
