@@ -102,7 +102,9 @@ __all__ = [
     "set_registers",
     "set_regset",
     "set_signal_info",
+    "set_signal_mask",
     "signal_info",
+    "signal_mask",
     "unblock",
 ]
 
@@ -225,15 +227,25 @@ def set_signal_info(tid: int, info: SignalInfo) -> None:
     call(PTRACE_SETSIGINFO, tid, 0, ctypes.addressof(info))
 
 
+def signal_mask(tid: int) -> int:
+    """The signals that the thread blocks: bit n - 1 for signal n."""
+    mask = ctypes.c_uint64()
+    call(PTRACE_GETSIGMASK, tid, ctypes.sizeof(mask), ctypes.addressof(mask))
+    return mask.value
+
+
+def set_signal_mask(tid: int, blocked: int) -> None:
+    """Set the signals that the thread blocks (SIGKILL and SIGSTOP cannot be)."""
+    mask = ctypes.c_uint64(blocked)
+    call(PTRACE_SETSIGMASK, tid, ctypes.sizeof(mask), ctypes.addressof(mask))
+
+
 def unblock(tid: int, number: int) -> None:
     """Take signal `number` out of the thread's signal mask."""
-    mask = ctypes.c_uint64()
-    size = ctypes.sizeof(mask)
-    call(PTRACE_GETSIGMASK, tid, size, ctypes.addressof(mask))
+    mask = signal_mask(tid)
     bit = 1 << (number - 1)
-    if mask.value & bit:
-        mask.value &= ~bit
-        call(PTRACE_SETSIGMASK, tid, size, ctypes.addressof(mask))
+    if mask & bit:
+        set_signal_mask(tid, mask & ~bit)
 
 
 def program_counter_reader(

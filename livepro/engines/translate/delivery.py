@@ -8,7 +8,6 @@ first instruction is then entered through the cache again.
 
 from __future__ import annotations
 
-import ctypes
 import signal
 from typing import Any
 
@@ -26,7 +25,8 @@ from livepro.tracee import TracedThread
 _HANDLER_ENTERED = signal.SIGTRAP
 
 _FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP))
-_TGKILL = 234  # arch/x86/entry/syscalls/syscall_64.tbl
+# A fault that finds its signal blocked ends the program (force_sig_info_to_task).
+_ALL_BUT_FAULTS = (1 << 64) - 1 & ~sum(1 << number - 1 for number in _FAULTS)
 
 
 class SignalDelivery(CacheRunner):
@@ -67,10 +67,10 @@ class SignalDelivery(CacheRunner):
         if state is None:
             run_free(thread, number)
             return
-        if state.mode is Mode.SETTLING:
-            # A fault on the way to a boundary is the program's own, and comes first.
-            self._requeue(state)
         caught = self._caught(thread, number)
+        if state.mode is Mode.SETTLING:
+            self._signalled_settling(state, number, caught)
+            return
         if state.mode in (Mode.NATIVE, Mode.DELIVERING):
             self._signalled_natively(state, number, caught)
             return
@@ -78,9 +78,12 @@ class SignalDelivery(CacheRunner):
             ptrace.call(ptrace.PTRACE_CONT, thread.tid, 0, number)
             return
         info = ptrace.signal_info(thread.tid)
-        fault = number in _FAULTS and info is not None and info.code > 0
         state.held = (number, info)
-        self._deliver_or_settle(state, fault=fault)
+        self._deliver_or_settle(state, fault=self._is_fault(number, info))
+
+    @staticmethod
+    def _is_fault(number: int, info: ptrace.SignalInfo | None) -> bool:
+        return number in _FAULTS and info is not None and info.code > 0
 
     def _caught(self, thread: TracedThread, number: int) -> bool:
         """Whether the program has a handler for the signal.
@@ -94,11 +97,28 @@ class SignalDelivery(CacheRunner):
             mask = self._handlers[thread.process] = int(proc.status_field(thread.tid, "SigCgt"), 16)
         return bool(mask >> number - 1 & 1)
 
-    def _requeue(self, state: TranslatedThread) -> None:
-        """Send the signal in hand once more, to be delivered later."""
-        if state.held is not None:
-            ctypes.CDLL(None).syscall(_TGKILL, state.thread.process.pid, state.thread.tid, state.held[0])
-            state.held = None
+    def _settle(self, state: TranslatedThread) -> None:
+        """Step towards a boundary. Other signals wait in the kernel, as they are, until the one
+        in hand is delivered: each would stop the thread before it has made the step."""
+        tid = state.thread.tid
+        state.mode = Mode.SETTLING
+        if state.mask is None:
+            state.mask = ptrace.signal_mask(tid)
+            ptrace.set_signal_mask(tid, _ALL_BUT_FAULTS)
+        ptrace.call(ptrace.PTRACE_SINGLESTEP, tid)
+
+    def _signalled_settling(self, state: TranslatedThread, number: int, caught: bool) -> None:
+        """A signal that cannot be held off, with another in hand."""
+        tid = state.thread.tid
+        if self._is_fault(number, ptrace.signal_info(tid)):
+            # A boundary after all: the instruction will fault again when it is returned to.
+            self._deliver_or_settle(state, fault=True)
+            return
+        if caught:
+            # A fault's signal, but sent. One that is blocked when a tracer lets it through
+            # goes back into the queue, with all it carries (ptrace_signal in kernel/signal.c).
+            ptrace.set_signal_mask(tid, ptrace.signal_mask(tid) | 1 << number - 1)
+        ptrace.call(ptrace.PTRACE_SINGLESTEP, tid, 0, number)
 
     def _deliver_or_settle(self, state: TranslatedThread, *, fault: bool = False) -> None:
         """Deliver the signal in hand if the thread is at a boundary, else step on."""
@@ -108,8 +128,7 @@ class SignalDelivery(CacheRunner):
         if place is None and fault:
             raise RuntimeError(f"fault in the translator's own code at {pc:#x}")
         if place is None or not (place.exact or fault):
-            state.mode = Mode.SETTLING
-            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
+            self._settle(state)
             return
         registers = thread.registers()
         block = place.block
@@ -118,7 +137,7 @@ class SignalDelivery(CacheRunner):
             self._refund(state, place, registers)
         if within in block.details.borrowed:
             self._backend.give_back(registers, state.words)
-        if fault and state.held is not None:
+        if state.held is not None and self._is_fault(*state.held):
             self._place_fault(state.held[1], place.pc, pc)
         if place.behind_syscall:
             self._backend.behind_syscall(registers, place.pc)
@@ -137,6 +156,9 @@ class SignalDelivery(CacheRunner):
         number, info = state.held
         state.held = None
         thread = state.thread
+        if state.mask is not None:
+            ptrace.set_signal_mask(thread.tid, state.mask)
+            state.mask = None
         setattr(registers, self.isa.registers.pc, pc)
         self._backend.set_own(thread.tid, registers, state.words, state.program_base)
         if info is not None:

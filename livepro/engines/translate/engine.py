@@ -155,7 +155,7 @@ class TranslateEngine(SignalDelivery):
         state = self._states.get(thread.tid)
         if state is None:
             return
-        if state.mode is Mode.RUNNING and not in_exec:
+        if state.mode in (Mode.RUNNING, Mode.SETTLING) and not in_exec:
             pc = self._pc(thread.tid)
             place = state.space.locate(pc)
             if place is not None:

@@ -28,6 +28,15 @@ _MAP_SHARED, _MAP_FIXED, _MAP_FIXED_NOREPLACE, _MAP_NORESERVE = 0x01, 0x10, 0x10
 
 _MIDDLE = 0x2000_0000_0000  # a quarter of the 47-bit user address space
 
+# Blocked in a thread that makes a call for livepro: all signals but those that the kernel
+# forces upon a thread, which would end it.
+_HELD_OFF = (1 << 64) - 1 & ~sum(
+    1 << number - 1
+    for number in (
+        signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
+    )
+)  # fmt: skip
+
 _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
 
@@ -69,6 +78,9 @@ class Injector:
             setattr(registers, name, value & 0xFFFF_FFFF_FFFF_FFFF)
         registers.orig_rax = 0xFFFF_FFFF_FFFF_FFFF  # no restart of the call it was in
         thread.set_registers(registers)
+        # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
+        mask = ptrace.signal_mask(thread.tid)
+        ptrace.set_signal_mask(thread.tid, _HELD_OFF)
         held: list[int] = []
         while True:
             ptrace.call(ptrace.PTRACE_CONT, thread.tid)
@@ -84,6 +96,7 @@ class Injector:
                 held.append(number_of)
         result = int(getattr(thread.registers(), registers_of.syscall_result))
         thread.set_registers(saved)
+        ptrace.set_signal_mask(thread.tid, mask)
         for number_of in held:
             with contextlib.suppress(OSError):
                 ctypes.CDLL(None).syscall(200, thread.tid, number_of)  # tkill

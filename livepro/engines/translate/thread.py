@@ -22,7 +22,11 @@ class Mode(Enum):
 
 
 class TranslatedThread:
-    """One thread: its area, its mode, and what it is in the middle of."""
+    """One thread: its area, its mode, and what it is in the middle of.
+
+    `held` is a signal (number and siginfo) to be delivered at the next boundary, `mask`
+    the program's signal mask while livepro's own is in force.
+    """
 
     __slots__ = (
         "area",
@@ -30,6 +34,7 @@ class TranslatedThread:
         "before",
         "clock",
         "held",
+        "mask",
         "mode",
         "native",
         "program_base",
@@ -54,5 +59,6 @@ class TranslatedThread:
         self.at = 0
         self.before: Any = None
         self.held: tuple[int, Any] | None = None
+        self.mask: int | None = None
         self.program_base = 0
         self.clock: IntervalClock | None = None

@@ -265,6 +265,9 @@ class Emitter:
             out += self._check_number
             behind = len(out) + len(encode.INT3 + encode.SYSCALL + encode.move_absolute(encode.RCX, end))
             self._native(emitted, index, behind)
+            # The boundary is behind the check, which borrows what the call overwrites: who
+            # steps on to a boundary must not make the call.
+            emitted.runs[-1] = (index, len(out))
         out += encode.SYSCALL
         # The instruction leaves its return address in rcx: it must be the program's.
         emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
