@@ -15,9 +15,10 @@ import signal
 
 from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
+from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import StepBlock, StepThread
-from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.engines.stepping import StepBlock, StepThread, may_follow
+from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
@@ -27,8 +28,7 @@ from livepro.tracee.tracer import WAIT_FLAGS
 __all__ = ["StepBlock", "StepEngine", "StepThread"]
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
-_TRAP_BRKPT = 1  # step reported on the way out of a system call: nothing was executed since
-_TRAP_TRACE = 2  # one instruction was executed
+_TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
 _HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c)
 
 # A system call that will be restarted unless a handler says otherwise
@@ -55,6 +55,7 @@ class StepEngine(Engine):
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
         self._unexplained = 0
+        self._exclusives = Exclusives(isa, self._pc)
 
     def run(self) -> None:
         """Step every thread until all have ended."""
@@ -93,6 +94,7 @@ class StepEngine(Engine):
                 f"{self._unexplained} steps led to an address that the instruction stepped cannot lead to; "
                 "counts may be off by as many instructions."
             )
+        self._exclusives.tell(self.warnings)
         self.finish()
 
     # -- stops
@@ -113,7 +115,41 @@ class StepEngine(Engine):
                 return
         except OSError:
             return  # killed meanwhile, too
+        self._step(state)
+
+    def _step(self, state: StepThread) -> None:
+        """Let the thread attempt its next instruction, with all of an exclusive sequence."""
+        while state.block.code.quirks[state.index] is Quirk.EXCLUSIVE:
+            whole = self._whole(state)
+            if whole is None:
+                break
+            if not whole:
+                return
         ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None)
+
+    def _whole(self, state: StepThread) -> bool | None:
+        """Run the exclusive sequence that the thread stands at, and count it: None if it is none,
+        False if the thread has met something else on the way, which has been dealt with."""
+        address = state.block.code.addresses[state.index]
+        sequence = self.isa.exclusive_sequence(self._text_at(state, address, SEQUENCE_BYTES), address)
+        if sequence is None:
+            return None
+        way, status = self._exclusives.run(state.thread, sequence)
+        for pc in way:
+            self._advance(state, pc)
+        if status is None:
+            return True
+        self.tracer.dispatch(state.thread.tid, status)
+        return False
+
+    def _text_at(self, state: StepThread, address: int, size: int) -> bytes:
+        """The program's own code."""
+        return state.thread.read(address, size)
+
+    def _stays(self, state: StepThread) -> None:
+        """The thread stands where it stood, maybe in a system call that will be restarted."""
+        if state.block.code.quirks[state.index] is Quirk.SYSCALL:
+            state.held |= self.isa.call_entered(state.thread.registers())
 
     def _is_step(self, state: StepThread, pc: int) -> bool:
         """Whether the stop stands for an executed instruction; else it has been dealt with."""
@@ -124,6 +160,7 @@ class StepEngine(Engine):
             return True
         info = ptrace.signal_info(state.thread.tid)
         kind = info.code if info is not None else _TRAP_TRACE
+        left_call = kind == self.isa.call_trap and (kind > 0 or info is None or info.pid == 0)
         if kind == _HANDLER_ENTERED:
             # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
             # kernel/signal.c): a handler of the program's own would be lost by stepping.
@@ -132,14 +169,25 @@ class StepEngine(Engine):
             self._enter(state, pc)
             self.resume(state.thread)
             return False
-        if unmoved and (kind == _TRAP_BRKPT or (kind == _TRAP_TRACE and state.counted)):
+        if unmoved and (left_call or (kind == _TRAP_TRACE and state.counted)):
             state.counted = False
             state.suspect = False
+            if left_call:
+                self._stays(state)
+                self.isa.after_step(Quirk.SYSCALL, state.thread)
             self.resume(state.thread)
             return False
-        if kind == _TRAP_TRACE or (kind == _TRAP_BRKPT and not trap):
+        if kind == _TRAP_TRACE or (left_call and not trap):
             state.suspect = False
             return True
+        if (
+            unmoved
+            and not trap
+            and kind == self.isa.breakpoint.si_code
+            and self._exclusives.met(state.thread, pc)
+        ):
+            self.resume(state.thread)
+            return False
         # The program's own: int3, int1, or a SIGTRAP that somebody sent.
         self.signalled(state.thread, signal.SIGTRAP)
         return False
@@ -169,6 +217,7 @@ class StepEngine(Engine):
         if pc == code.addresses[index]:
             if code.reps[index]:
                 self._count_iterations(state)
+            self._stays(state)
             return
         if code.quirks[index] is Quirk.SYSCALL:
             result = getattr(thread.registers(), self.isa.registers.syscall_result)
@@ -180,7 +229,10 @@ class StepEngine(Engine):
         self._advance(state, pc)
 
     def resume(self, thread: TracedThread, number: int = 0) -> None:
-        if thread.tid in self._states:
+        state = self._states.get(thread.tid)
+        if state is not None and not number:
+            self._step(state)
+        elif state is not None:
             ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
         else:
             run_free(thread, number)
@@ -207,7 +259,7 @@ class StepEngine(Engine):
             self._advance(state, pc)
             return
         if after == len(addresses) - 1:
-            if not self._may_follow(code, pc):
+            if not may_follow(code, pc):
                 self._unexplained += 1
                 state.tally.complete(block.row)
                 self._enter(state, pc)
@@ -238,19 +290,6 @@ class StepEngine(Engine):
         else:
             state.tally.complete(state.block.row)
             self._enter(state, pc)
-
-    @staticmethod
-    def _may_follow(code: CodeBlock, pc: int) -> bool:
-        """Whether `pc` is a possible successor of the block's last instruction."""
-        flow = code.flows[-1]
-        behind = code.addresses[-1]
-        if flow in (Flow.JUMP, Flow.CALL):
-            return pc == code.target
-        if flow is Flow.BRANCH:
-            return pc in (code.target, behind)
-        if flow is Flow.NEXT:
-            return pc == behind
-        return True
 
     def _count_iterations(self, state: StepThread) -> None:
         """Add what the count register says has been done since it was last read."""
@@ -362,8 +401,10 @@ class StepEngine(Engine):
         if state is None:
             return
         code, index = state.block.code, state.index
+        if not in_exec:
+            self._stays(state)
         entered = code.quirks[index] is Quirk.SYSCALL and (
-            in_exec or self._pc(thread.tid) == code.addresses[index + 1]
+            in_exec or state.held or self._pc(thread.tid) == code.addresses[index + 1]
         )
         self._leave(state, index + entered)
 

@@ -16,7 +16,8 @@ class StepBlock:
 
     `expect[i]` is the program counter that a step over instruction i must
     give to need no second look. `look[i]` says whether registers must be read
-    before instruction i runs (rep, system calls). `links` are the blocks that the
+    before instruction i runs, or it needs more than a step (rep, system calls, exclusives).
+    `links` are the blocks that the
     last instruction has been seen to lead to, by address, where neither it nor
     they need a second look; `last` is its index, -1 if it always needs one.
     """
@@ -28,7 +29,7 @@ class StepBlock:
         self.row = row
         self.stable = stable
         self.look = tuple(
-            rep or quirk in (Quirk.SYSCALL, Quirk.SHADOW)
+            rep or quirk in (Quirk.SYSCALL, Quirk.SHADOW, Quirk.EXCLUSIVE)
             for rep, quirk in zip(code.reps, code.quirks, strict=True)
         )
         last = len(code) - 1
@@ -52,6 +53,19 @@ class StepBlock:
         moved = address != self.code.addresses[self.last]  # else it may not have executed anything
         if self.last >= 0 and moved and follower.stable and not follower.look[0]:
             self.links[address] = follower
+
+
+def may_follow(code: CodeBlock, pc: int) -> bool:
+    """Whether `pc` is a possible successor of the block's last instruction."""
+    flow = code.flows[-1]
+    behind = code.addresses[-1]
+    if flow in (Flow.JUMP, Flow.CALL):
+        return pc == code.target
+    if flow is Flow.BRANCH:
+        return pc in (code.target, behind)
+    if flow is Flow.NEXT:
+        return pc == behind
+    return True
 
 
 class StepThread:

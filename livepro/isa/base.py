@@ -85,6 +85,32 @@ class Words(Protocol):
         """Set the word at `address`; False where the process may not write."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExclusiveSequence:
+    """A load-exclusive and what follows it up to its store-exclusive: any trap in between,
+    and every attempt to store fails.
+
+    `addresses` are those of its instructions, the first being the load and the last the
+    store; `end` is the address behind. `branches` are the conditional branches among them:
+    their addresses and targets, in order.
+    """
+
+    addresses: tuple[int, ...]
+    end: int
+    branches: tuple[tuple[int, int], ...]
+
+    @property
+    def exits(self) -> frozenset[int]:
+        """Where control can be when it has left the sequence."""
+        targets = {target for _, target in self.branches if target not in self.addresses}
+        return frozenset(targets | {self.end})
+
+    @property
+    def plain(self) -> bool:
+        """Whether the place where control has left it tells what has been executed."""
+        return len(self.exits) == len(self.branches) + 1
+
+
 Carry = Callable[["memoryview[int]", Words], bool]
 """Carries out one control-flow instruction in the tracer.
 
@@ -147,6 +173,10 @@ class Isa(Protocol):
     registers: RegisterLayout
     syscalls: SyscallTable
     breakpoint: Breakpoint
+    call_trap: int
+    """si_code of the SIGTRAP by which the kernel reports a step on the way out of a system
+    call; nothing has been executed since."""
+
     hardware_breakpoint: HardwareBreakpoint | None
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
@@ -169,6 +199,14 @@ class Isa(Protocol):
     def guards_returns(self, registers: Any) -> bool:
         """Whether the system call that `registers` ask for has the processor keep a stack of
         return addresses of its own, so that calls and returns cannot be carried out for it."""
+
+    def exclusive_sequence(self, code: bytes, address: int) -> ExclusiveSequence | None:
+        """The sequence that begins with the load-exclusive at `address`, where `code` stands;
+        None if there is no store-exclusive that straight code leads to."""
+
+    def call_entered(self, registers: Any) -> bool:
+        """Whether a thread that was stepped, and stands at a system call's instruction, has
+        executed it: the kernel has put it back there to restart the call."""
 
     def rep_count(self, code: bytes, registers: Any) -> int:
         """How many iterations the rep-prefixed instruction `code` has before it,

@@ -176,6 +176,8 @@ class BlockEngine(Spaces):
                 # Something else than a terminator has led it out of its plan.
                 self._astray(state, site.address)
                 return True
+            if self._exclusives.met(state.thread, pc):
+                return True
         self.signalled(state.thread, signal.SIGTRAP)  # somebody sent it
         return False
 

@@ -18,10 +18,11 @@ from livepro.engines.block.plan import LONGEST, Node, Plan, apart
 from livepro.engines.block.text import Original, Site, Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.code import read_block
+from livepro.engines.exclusive import SEQUENCE_BYTES
 from livepro.engines.recording import ImageRecord
 from livepro.engines.step import StepEngine
 from livepro.engines.stepping import NEVER, StepThread
-from livepro.isa.base import CodeBlock, Isa
+from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
@@ -48,6 +49,7 @@ class Patching(StepEngine):
     def summarise(self) -> None:
         """Say what the user must know to read the counts."""
         self.stats["barred"] = self._barred
+        self._exclusives.tell(self.warnings)
         if self._lost:
             self.warnings.append(
                 f"{self._lost} threads were killed without a word on how far they had come; up to "
@@ -145,8 +147,22 @@ class Patching(StepEngine):
         node = Node(code, stable, self._site(text, code) if stable else None)
         state.known[pc] = node
         if stable:
-            self._bar(text, text.occupy(code.addresses), state)
+            self._bar(text, [*text.occupy(code.addresses), *self._keep_whole(state, code)], state)
         return node
+
+    def _keep_whole(self, state: BlockThread, code: CodeBlock) -> list[Site]:
+        """Let no breakpoint stand in the exclusive sequences that begin in a block: the sites there."""
+        branches: list[int] = []
+        for address, quirk in zip(code.addresses, code.quirks, strict=False):
+            if quirk is Quirk.EXCLUSIVE:
+                following = self._text_at(state, address, SEQUENCE_BYTES)
+                sequence = self.isa.exclusive_sequence(following, address)
+                branches += [branch for branch, _ in sequence.branches] if sequence is not None else []
+        return state.text.keep_free(branches)
+
+    def _text_at(self, state: StepThread, address: int, size: int) -> bytes:
+        assert isinstance(state, BlockThread)
+        return state.text.read(state.thread.process.memory, address, size)
 
     def _site(self, text: Text, code: CodeBlock) -> Site | None:
         """The place of a block's terminator, None if only the processor can execute that."""
@@ -208,7 +224,12 @@ class Patching(StepEngine):
         elif state.block.code.reps[state.index] and self._watch(state):
             ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
         else:
-            ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+            exclusive = state.block.code.quirks[state.index] is Quirk.EXCLUSIVE
+            whole = self._whole(state) if exclusive else None
+            if whole is None:
+                ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+            elif whole:
+                self._go(state)
 
     # -- rep
 

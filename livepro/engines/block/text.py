@@ -94,6 +94,7 @@ class Text:
         self._versions = 0
         self._places = PlaceSet()
         self._insides = PlaceSet()  # bytes of decoded instructions but their first
+        self._free = PlaceSet()  # where no breakpoint may stand
 
     # -- reading
 
@@ -120,8 +121,16 @@ class Text:
         if site is None:
             site = self.sites[address] = Site(address, code[: len(self.breakpoint.code)], carry)
             self._places.add(address)
-            site.barred = self.closed or any(self._insides.among(address, 1))
+            site.barred = self.closed or any(
+                any(places.among(address, 1)) for places in (self._insides, self._free)
+            )
         return site
+
+    def keep_free(self, addresses: list[int]) -> list[Site]:
+        """Bar the sites to come at `addresses`; returns those that there are already."""
+        for address in addresses:
+            self._free.add(address)
+        return [self.sites[address] for address in addresses if address in self.sites]
 
     def occupy(self, addresses: tuple[int, ...]) -> list[Site]:
         """Note the instructions that begin at `addresses` (the last one ends there).
@@ -162,6 +171,7 @@ class Text:
     def unmapped(self, start: int, end: int) -> None:
         """Forget the instructions in [start, end)."""
         self._insides.discard_pages(start, end)
+        self._free.discard_pages(start, end)
 
     # -- versions
 
@@ -190,6 +200,7 @@ class Text:
             copy.planted = site in planted
             copy.barred = site.barred
         child._insides._masks.update(self._insides._masks)
+        child._free._masks.update(self._free._masks)
         return child
 
     def restore(self, memory: Memory) -> None:

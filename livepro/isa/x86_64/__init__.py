@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.isa.base import Carry, CodeBlock, Quirk, StoppedThread
-from livepro.isa.x86_64 import registers, stepping, syscalls
+from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
+from livepro.isa.x86_64 import exclusive, registers, stepping, syscalls
 from livepro.isa.x86_64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
 from livepro.model import Instruction
 
@@ -18,6 +18,7 @@ class X86_64:
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
     breakpoint = BREAKPOINT
+    call_trap = stepping.CALL_TRAP
     hardware_breakpoint = HARDWARE_BREAKPOINT
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
@@ -42,6 +43,12 @@ class X86_64:
 
     def guards_returns(self, registers: Any) -> bool:
         return syscalls.guards_returns(registers)
+
+    def exclusive_sequence(self, code: bytes, address: int) -> ExclusiveSequence | None:
+        return exclusive.exclusive_sequence(code, address)
+
+    def call_entered(self, registers: Any) -> bool:
+        return stepping.call_entered(registers)
 
     def rep_count(self, code: bytes, registers: Any) -> int:
         return stepping.rep_count(code, registers)

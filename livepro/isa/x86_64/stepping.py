@@ -12,6 +12,9 @@ from typing import Any
 
 from livepro.isa.base import Quirk, StoppedThread
 
+CALL_TRAP = 1
+"""TRAP_BRKPT (user_single_step_report, arch/x86/kernel/ptrace.c)."""
+
 _TRAP_FLAG = 0x100  # EFLAGS.TF, bit 8 (SDM vol. 1, 3.4.3.3)
 _ADDRESS_SIZE_PREFIX = 0x67
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
@@ -26,6 +29,11 @@ def rep_count(code: bytes, registers: Any) -> int:
         if byte not in _LEGACY_PREFIXES:
             break
     return int(registers.rcx)
+
+
+def call_entered(registers: Any) -> bool:
+    """Never: the pc is put back when the program goes on, not before."""
+    return False
 
 
 def after_step(quirk: Quirk, thread: StoppedThread) -> None:

@@ -1,0 +1,157 @@
+"""Running an exclusive sequence as a unit, between two stops, and telling what was executed.
+
+A stop between a load-exclusive and its store-exclusive makes the store fail, so a
+thread is let run from the load to breakpoints behind the store and at the targets
+of the branches that leave the sequence. The breakpoints are there for as long as
+it runs, while the other threads are left waiting where they stopped; one that is
+under way and meets such a breakpoint finds its own code again when it is resumed.
+
+**What is known.** Straight code between two stops: where it was left says what was
+executed, and every attempt to store ends in a stop, so repeated attempts are
+counted. In a sequence with branches that meet (two that lead to one place, or one
+that goes back: a lock waited for) the way is first looked for in single steps. If it
+leads out, or back to the load, that was its execution. If it leads to the store, the
+registers are set back and the sequence is run.
+
+**What cannot be known.** In such a sequence the value may change between the two:
+when it is then left elsewhere, which way it took is not known. `doubtful` counts this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from livepro.isa.base import ExclusiveSequence, Isa
+from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS, is_stop
+from livepro.tracee import TracedThread
+from livepro.tracee.tracer import WAIT_FLAGS
+
+SEQUENCE_BYTES = 256
+"""Code to look for a sequence in."""
+
+_SPINS = (
+    200  # polls before sleeping between them: it takes microseconds, when it takes long it is a page fault
+)
+_PATIENCE = 0.5  # seconds; one that then still runs goes round in circles until others go on
+
+Way = list[int]
+"""Where a thread's pc was after each instruction that it has executed."""
+
+
+class Exclusives:
+    """Runs exclusive sequences for an engine. `doubtful` is how many may be miscounted."""
+
+    def __init__(self, isa: Isa, program_counter: Callable[[int], int]) -> None:
+        self._isa = isa
+        self._pc = program_counter
+        self.doubtful = 0
+        self._exits: set[int] = set()
+
+    def tell(self, warnings: list[str]) -> None:
+        """Add what the user must know to read the counts."""
+        if self.doubtful:
+            warnings.append(
+                f"{self.doubtful} exclusive sequences were left in a way that cannot be told from where they "
+                "were left; counts may be off by a few instructions for each."
+            )
+
+    def run(self, thread: TracedThread, sequence: ExclusiveSequence) -> tuple[Way, int | None]:
+        """Run a thread that stands at `sequence`: the way it took, and None when it stands behind it
+        or at its start again, else the wait status that came instead and is to be dealt with.
+        Raises OSError when the thread is gone."""
+        way: Way = []
+        if not sequence.plain:
+            before = thread.registers()
+            way, status = self._look(thread, sequence)
+            if status is not None or way[-1] != sequence.addresses[-1]:
+                return way, status
+            thread.set_registers(before)
+        planted = self._plant(thread, sequence)
+        try:
+            ptrace.call(ptrace.PTRACE_CONT, thread.tid)
+            status = self._wait(thread.tid)
+        finally:
+            for address, original in planted:
+                with contextlib.suppress(OSError):
+                    thread.write(address, original)
+        if not is_stop(status):
+            return [], status
+        pc = self._pc(thread.tid)
+        way = self._way(sequence, pc, way)
+        return way, None if status == TRAP_STATUS and self._is_breakpoint(thread, sequence, pc) else status
+
+    def _look(self, thread: TracedThread, sequence: ExclusiveSequence) -> tuple[Way, int | None]:
+        """Step to the store, or out of the sequence, or back to its start."""
+        way: Way = []
+        pc = sequence.addresses[0]
+        while True:
+            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
+            status = self._wait(thread.tid)
+            now = self._pc(thread.tid) if is_stop(status) else pc
+            if now not in (pc, -1):
+                way.append(now)
+            pc = now
+            if status != TRAP_STATUS:
+                return way, status
+            if pc not in sequence.addresses[1:-1]:
+                return way, None
+
+    def _plant(self, thread: TracedThread, sequence: ExclusiveSequence) -> list[tuple[int, bytes]]:
+        """Put breakpoints at the exits: what they replaced, by address."""
+        code = self._isa.breakpoint.code
+        planted = []
+        for address in sequence.exits:
+            original = thread.read(address, len(code))
+            if len(original) == len(code) and original != code:
+                thread.write(address, code)
+                self._exits.add(address)
+                planted.append((address, original))
+        return planted
+
+    def met(self, thread: TracedThread, pc: int) -> bool:
+        """Whether a thread whose breakpoint trap shows `pc` has met one that was there for
+        another thread, and is no more: it goes on with what stands there."""
+        at = pc - self._isa.breakpoint.pc_advance
+        code = self._isa.breakpoint.code
+        return at in self._exits and thread.read(at, len(code)) != code
+
+    def _is_breakpoint(self, thread: TracedThread, sequence: ExclusiveSequence, pc: int) -> bool:
+        if pc not in sequence.exits:
+            return False
+        info = ptrace.signal_info(thread.tid)
+        return info is not None and info.code == self._isa.breakpoint.si_code
+
+    def _way(self, sequence: ExclusiveSequence, pc: int, looked: Way) -> Way:
+        """The way to `pc`; `looked` is the one to the store that was seen before, if any."""
+        addresses = sequence.addresses
+        if looked and (pc == sequence.end or pc in looked):
+            return [*looked, pc] if pc == sequence.end else looked[: looked.index(pc) + 1]
+        last = next((branch for branch, target in sequence.branches if target == pc), None)
+        self.doubtful += bool(looked) and pc != addresses[0]
+        if pc in addresses:
+            return list(addresses[1 : addresses.index(pc) + 1])
+        if last is not None:
+            return [*addresses[1 : addresses.index(last) + 1], pc]
+        return [*addresses[1:], pc] if pc == sequence.end else []
+
+    @staticmethod
+    def _wait(tid: int) -> int:
+        """The thread's next wait status."""
+        deadline = time.monotonic() + _PATIENCE
+        polls = 0
+        while True:
+            got, status = os.waitpid(tid, WAIT_FLAGS | os.WNOHANG)
+            if got:
+                return status
+            polls += 1
+            if polls < _SPINS:
+                os.sched_yield()
+                continue
+            time.sleep(0.0002)
+            if time.monotonic() > deadline:
+                deadline += 3600.0
+                ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
