@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import operator
+import platform
 import re
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ FREESTANDING_FLAGS = (*ASM_FLAGS, "-ffreestanding", "-fno-stack-protector", "-fn
 HOSTED_FLAGS = ("-pthread", "-ldl", "-Wl,-z,now")
 
 _DIRECTIVE = re.compile(
-    r"^//[ \t]+(COUNT|PROCESS|THREADS|FLDCW|ARGS|NEEDS|REFEREE|FUZZY|COST)\b[ \t]*(.*)$", re.MULTILINE
+    r"^//[ \t]+(COUNT|PROCESS|THREADS|FLDCW|SIMD|ARGS|NEEDS|REFEREE|FUZZY|COST)\b[ \t]*(.*)$", re.MULTILINE
 )
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
@@ -53,7 +54,8 @@ class Fixture:
     them. `no_referee` says why Valgrind cannot confirm the total (empty: it
     can), `fuzzy` why the total is a lower bound only (empty: it is exact).
     `heavy` marks what is too long for an engine that stops at every
-    instruction. `fldcw` is the number of fldcw instructions executed.
+    instruction. `fldcw` is the number of fldcw instructions executed, `simd` the
+    number of SIMD instructions executed by set (empty: not stated).
     """
 
     name: str
@@ -66,6 +68,7 @@ class Fixture:
     fuzzy: str
     heavy: bool
     fldcw: int
+    simd: tuple[tuple[str, int], ...]
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ class Fixture:
 @cache
 def cpu_flags() -> frozenset[str]:
     """The CPU's feature flags, as /proc/cpuinfo spells them."""
-    found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return frozenset(found[1].split() if found else ())
 
 
@@ -118,6 +121,10 @@ def parse(source: Path) -> Fixture:
         fuzzy=" ".join(lines.get("FUZZY", [])),
         heavy="COST" in lines,
         fldcw=evaluate(lines["FLDCW"][0]) if "FLDCW" in lines else 0,
+        simd=tuple(
+            (name, evaluate(count))
+            for name, count in (word.split("=") for word in " ".join(lines.get("SIMD", [])).split())
+        ),
     )
 
 
@@ -135,10 +142,14 @@ def _counts(line: str) -> Counts:
     return out
 
 
+FOLDERS = {"x86_64": ROOT / "asm", "aarch64": ROOT / "asm/aarch64"}
+"""Where the assembly fixtures of a machine are (its name as `uname -m` gives it)."""
+
+
 @cache
-def assembly() -> tuple[Fixture, ...]:
-    """All assembly fixtures, by name."""
-    return tuple(parse(path) for path in sorted((ROOT / "asm").glob("*.S")))
+def assembly(machine: str = platform.machine()) -> tuple[Fixture, ...]:
+    """All assembly fixtures of a machine, by name."""
+    return tuple(parse(path) for path in sorted(FOLDERS[machine].glob("*.S")))
 
 
 @cache

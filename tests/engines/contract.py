@@ -37,6 +37,16 @@ class Runner:
         return seen
 
 
+_NAMED = {
+    "test_intervals_are_exact": ("nested_loops", "threads_handoff", "signal_nested", "rep_scas", "exclusive"),
+    "test_two_runs_are_equal": (
+        *("mid_block", "tables", "threads_exit_group", "signal_segv", "smc_mprotect", "vfork"),
+        "exclusive",
+    ),
+}
+"""The fixtures that a test is for, on the machines that have them."""
+
+
 class EngineContract:
     """What every engine must do.
 
@@ -53,6 +63,9 @@ class EngineContract:
         if "fixture" in metafunc.fixturenames:
             chosen = [f for f in assembly() if (cls.heavy or not f.heavy) and f.name not in cls.unfit]
             metafunc.parametrize("fixture", chosen, ids=lambda fixture: fixture.name)
+        names = _NAMED.get(metafunc.function.__name__, ())
+        if names:
+            metafunc.parametrize("name", [f.name for f in assembly() if f.name in names])
 
     @pytest.fixture
     def run(self, tmp_path: Path) -> Runner:
@@ -83,11 +96,12 @@ class EngineContract:
             ]
         assert seen.result["exit"] == fixture.processes[0].exit or fixture.processes[0].exit is None
         assert seen.total("fldcw") == fixture.fldcw
+        if fixture.simd:
+            assert seen.processes[0]["simd"] == dict(fixture.simd)
         assert seen.stderr == b""
 
     # -- agreement of a result with itself
 
-    @pytest.mark.parametrize("name", ["nested_loops", "threads_handoff", "signal_nested", "rep_scas"])
     @pytest.mark.parametrize("size", [1, 7, 1000])
     def test_intervals_are_exact(self, name: str, size: int, builder: Builder, run: Runner) -> None:
         """Basic block vectors are cut at exact instruction numbers, per thread, and sum to the
@@ -99,9 +113,6 @@ class EngineContract:
             whole, rest = divmod(thread["instructions"], size)
             assert thread["intervals"] == [size] * whole + [rest] * (rest > 0)
 
-    @pytest.mark.parametrize(
-        "name", ["mid_block", "tables", "threads_exit_group", "signal_segv", "smc_mprotect", "vfork"]
-    )
     def test_two_runs_are_equal(self, name: str, builder: Builder, run: Runner) -> None:
         fixture = next(f for f in assembly() if f.name == name)
         program = builder.assembly(fixture)

@@ -2,22 +2,31 @@
 
     observe.py OUTPUT OPTIONS COMMAND [ARGS...]
 
+    observe.py --serve
+
 OPTIONS are keyword arguments of `livepro.run` as JSON. The tests start it as a
 subprocess: a hung tracer ends with a time-out instead of hanging the tests, and
-the command's standard streams are the subprocess's own.
+the command's standard streams are the subprocess's own. With --serve it does so
+again and again, each time in a fork of itself, where starting Python and importing
+what livepro needs takes seconds (an emulated machine): see `serve`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import livepro
+from livepro.analyses import simd
 from livepro.errors import LiveproError
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 
@@ -109,8 +118,17 @@ def describe_process(process: ProcessResult) -> dict[str, Any]:
         "blocks": len(process.table),
         "addresses": process.table.address.tolist(),
         "faults": table_faults(process.table),
+        "simd": _simd(process),
         "threads": [describe_thread(process.table, thread) for thread in process.threads],
     }
+
+
+def _simd(process: ProcessResult) -> dict[str, int]:
+    """SIMD instructions executed, by set."""
+    total: Counter[str] = Counter()
+    for thread in process.threads:
+        total.update(simd.by_set(simd.thread_rows(process.table, thread)))
+    return dict(total)
 
 
 def describe_run(result: RunResult) -> dict[str, Any]:
@@ -123,8 +141,35 @@ def describe_run(result: RunResult) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    output, options, *command = sys.argv[1:]
+def serve() -> None:
+    """Carry out requests, a line of JSON each on standard input: `arguments` as above, `streams`
+    the files that become standard input, output and error, `environment`, `directory`. The
+    answer is a line with the number of the wait status, or `timeout` seconds later None."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            for number, name in enumerate(request["streams"]):
+                os.dup2(os.open(name, os.O_WRONLY if number else os.O_RDONLY), number)
+            os.environ.clear()
+            os.environ.update(request["environment"])
+            if request["directory"]:
+                os.chdir(request["directory"])
+            try:
+                main(*request["arguments"])
+            finally:
+                os._exit(0)
+        deadline = time.monotonic() + request["timeout"]
+        status = None
+        while (status := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if status[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        print(json.dumps(status[1] if status[0] else None), flush=True)
+
+
+def main(output: str, options: str, *command: str) -> None:
     try:
         text = describe_run(livepro.run(command, **json.loads(options)))
     except LiveproError as error:
@@ -133,4 +178,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--serve":
+        serve()
+    else:
+        main(*sys.argv[1:])

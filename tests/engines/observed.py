@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 OBSERVE = Path(__file__).with_name("observe.py")
 REPOSITORY = OBSERVE.parent.parent.parent
-TIMEOUT = 60.0
+TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
 """Seconds after which a run counts as hung; the longest takes about 10 on a busy machine."""
 
 
@@ -62,13 +64,62 @@ def observe(
     left no result."""
     settings = json.dumps({"engine": engine, **options})
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
-        [sys.executable, "-B", str(OBSERVE), str(output), settings, *map(str, command)],
-        input=stdin,
-        capture_output=True,
-        env=environment,
-        cwd=cwd,
-        timeout=TIMEOUT,
-    )
-    assert output.exists(), done.stderr.decode(errors="replace")
-    return Observed(json.loads(output.read_text()), done.stdout, done.stderr)
+    arguments = [str(output), settings, *map(str, command)]
+    if "LIVEPRO_TESTS_SERVER" in os.environ:
+        stdout, stderr = _server().run(arguments, stdin, environment, cwd, output.parent)
+    else:
+        done = subprocess.run(
+            [sys.executable, "-B", str(OBSERVE), *arguments],
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            cwd=cwd,
+            timeout=TIMEOUT,
+        )
+        stdout, stderr = done.stdout, done.stderr
+    assert output.exists(), stderr.decode(errors="replace")
+    return Observed(json.loads(output.read_text()), stdout, stderr)
+
+
+class _Server:
+    """observe.py --serve: one process that has imported everything, and forks for each run."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-B", str(OBSERVE), "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes,
+        environment: Mapping[str, str],
+        directory: Path | None,
+        folder: Path,
+    ) -> tuple[bytes, bytes]:
+        streams = [folder / f"stream{number}" for number in range(3)]
+        for path in streams:
+            path.write_bytes(stdin if path is streams[0] else b"")
+        request = {
+            "arguments": arguments,
+            "streams": list(map(str, streams)),
+            "environment": environment,
+            "directory": directory and str(directory),
+            "timeout": TIMEOUT,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        if json.loads(self._process.stdout.readline()) is None:
+            raise subprocess.TimeoutExpired(list(arguments), TIMEOUT)
+        return streams[1].read_bytes(), streams[2].read_bytes()
+
+
+@cache
+def _server() -> _Server:
+    return _Server()
