@@ -25,7 +25,13 @@ ASM_FLAGS = (
     "-no-pie",
     "-Wl,--build-id=none,-z,noexecstack,--no-warn-rwx-segments",
 )
-FREESTANDING_FLAGS = (*ASM_FLAGS, "-ffreestanding", "-fno-stack-protector", "-fno-asynchronous-unwind-tables")
+FREESTANDING_FLAGS = (
+    *ASM_FLAGS,
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-lgcc",
+)
 HOSTED_FLAGS = ("-pthread", "-ldl", "-Wl,-z,now")
 
 _DIRECTIVE = re.compile(
@@ -161,8 +167,9 @@ def freestanding() -> tuple[Fixture, ...]:
 class Builder:
     """Compiles fixtures into a directory, each variant once."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, compiler: str = "gcc") -> None:
         self.directory = directory
+        self.compiler = compiler
         self._built: dict[tuple[Path, tuple[str, ...]], Path] = {}
 
     def build(self, source: Path, flags: Sequence[str] = ASM_FLAGS) -> Path:
@@ -171,7 +178,7 @@ class Builder:
         if key not in self._built:
             variant = hashlib.sha256("\0".join(key[1]).encode()).hexdigest()[:8]
             out = self.directory / f"{source.stem}.{variant}"
-            compiler = shutil.which("gcc") or "gcc"
+            compiler = shutil.which(self.compiler) or self.compiler
             subprocess.run(
                 [compiler, "-g", "-o", str(out), str(source), *flags], check=True, stderr=subprocess.STDOUT
             )

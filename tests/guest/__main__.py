@@ -8,6 +8,11 @@ import time
 
 from .machine import CPUS, GuestError, run
 
+ENGINES = sorted(f"tests/engines/test_{name}.py" for name in ("step", "block"))
+TESTS = [*ENGINES, "tests/aarch64"]
+EXTENSIONS = "test_proved_counts and (lse or pauth or sve)"
+"""Fixtures for what a Cortex-A57 has not."""
+
 
 def main() -> int:
     """Run; return the command's exit status, 1 when there is none."""
@@ -22,13 +27,24 @@ def main() -> int:
     parser.add_argument(
         "--timeout", type=float, default=900.0, metavar="SECONDS", help="give up after this (default: 900)"
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="what to run there")
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND ...",
+        help="what to run there (default: the tests)",
+    )
     args = parser.parse_args()
-    if not args.command:
-        parser.error("what is to be run?")
+    if args.command:
+        return _run(args.command, args.cpu, args.timeout)
+    # One boot for everything, and one on a processor that has the extensions.
+    everywhere = _run(["pytest", "-q", *TESTS], "cortex-a57", args.timeout)
+    return everywhere or _run(["pytest", "-q", "-k", EXTENSIONS, *ENGINES], "max", args.timeout)
+
+
+def _run(command: list[str], cpu: str, timeout: float) -> int:
     began = time.monotonic()
     try:
-        status = run(args.command, cpu=args.cpu, timeout=args.timeout)
+        status = run(command, cpu=cpu, timeout=timeout)
     except GuestError as error:
         print(error, file=sys.stderr)
         return 1

@@ -73,7 +73,7 @@ def cache() -> Path:
 
 def image() -> Image:
     """The image that this code describes: from the cache, or built (about a minute)."""
-    parts = [Path(__file__), _HERE / "init.sh", _HERE / "gcc.sh"]
+    parts = [Path(__file__), _HERE / "init.sh", _HERE / "tool.sh"]
     key = hashlib.sha256(b"\0".join(part.read_bytes() for part in parts)).hexdigest()[:16]
     kept = cache() / f"image-{key}"
     if not kept.exists():
@@ -118,7 +118,7 @@ def _build(root: Path, made: Path) -> None:
         (root / name).write_text(text)
     for path, text in {
         "init": (_HERE / "init.sh").read_text(),
-        "usr/local/bin/gcc": (_HERE / "gcc.sh").read_text(),
+        **{f"usr/local/bin/{name}": (_HERE / "tool.sh").read_text() for name in ("gcc", "qemu-count")},
         **{f"usr/local/bin/{name}": text for name, text in _WRAPPERS.items()},
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from .compiler import Compiler
 from .image import image
 from .packages import packages
+from .tools import Tools
 
 CHECKOUT = Path(__file__).parents[2]
 CPUS = {"cortex-a57": "cortex-a57", "max": "max,pauth-impdef=on"}
@@ -39,7 +39,7 @@ def run(
         (share / "tmp").mkdir(exist_ok=True)
         status = share / "status"
         status.unlink(missing_ok=True)
-        with Compiler(share / "gcc"):
+        with Tools(share / "tools"):
             _boot(share, cpu, timeout)
         if not status.exists():
             raise GuestError("The guest ended, or its time was up, before the command did.")

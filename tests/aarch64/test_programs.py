@@ -1,0 +1,79 @@
+"""Programs on AArch64, under each engine: their output is right, and counts agree.
+
+An emulated processor is slow: some ten thousand instructions a second under the block
+engine, a thousand or two under the step engine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engines.contract import Runner
+
+import livepro
+from fixtures import Builder, Fixture, freestanding
+from livepro.engines import can_translate
+
+FAST = ("block", *(["translate"] if can_translate("aarch64") else []))
+ENGINES = ("step", *FAST)
+_CAP = 30_000  # instructions that the step engine is given
+
+
+def reference(program: Path) -> int:
+    """Instructions of a program without libc, by qemu-user (the guest's host counts them)."""
+    return int(subprocess.run(["qemu-count", program], check=True, capture_output=True, text=True).stdout)
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("fixture", freestanding(), ids=lambda fixture: fixture.name)
+def test_qemu_user_agrees(fixture: Fixture, level: str, builder: Builder, tmp_path: Path) -> None:
+    program = builder.freestanding(fixture, level)
+    shared = tmp_path / program.name  # where the host sees it
+    shared.write_bytes(program.read_bytes())
+    shared.chmod(0o755)
+    expected = reference(shared)
+    native = subprocess.run([program], capture_output=True, timeout=60)
+    for engine in FAST if expected > _CAP else ENGINES:
+        directory = tmp_path / engine
+        directory.mkdir()
+        seen = Runner(engine, directory)(program)
+        assert (engine, seen.result["instructions"], seen.stdout) == (engine, expected, native.stdout)
+        assert seen.result["exit"] == native.returncode
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("name", "flags", "output"),
+    [
+        ("pthreads", ["-static"], b"total 10000\n"),  # its start-up has exclusive sequences in it
+        ("jumps", [], b"longjmp 10 siglongjmp 10 context 20 handled 10\n"),
+    ],
+)
+def test_programs_with_libc(
+    name: str, flags: list[str], output: bytes, engine: str, builder: Builder, tmp_path: Path
+) -> None:
+    seen = Runner(engine, tmp_path)(builder.hosted(name, *flags))
+    assert (seen.stdout, seen.result["exit"]) == (output, 0)
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_cpython(engine: str, tmp_path: Path) -> None:
+    """A large dynamic program; the step engine would take minutes."""
+    seen = Runner(engine, tmp_path)(sys.executable, "-I", "-S", "--version")
+    assert seen.stdout.startswith(b"Python 3.")
+    assert seen.result["exit"] == 0
+
+
+def test_nothing_for_other_machines_is_imported() -> None:
+    """The decoder of x86-64 code, whose package need not be installed here."""
+    script = (
+        "import sys, livepro; r = livepro.run(['true']); print(r.exit, r.instructions > 10_000);"
+        "print([name for name in sys.modules if 'iced' in name or 'x86' in name])"
+    )
+    command = [sys.executable, "-c", script]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(livepro.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout.splitlines() == ["0 True", "[]"], done.stderr
