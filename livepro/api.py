@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livepro.engines import NAMES, engine_class
@@ -50,6 +51,7 @@ def run(
     children: str = "follow",
     interval_size: int = 0,
     bbv_dialect: str = "exact",
+    cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
@@ -58,7 +60,9 @@ def run(
     `aslr` False makes address-space layout, and so runs, repeatable,
     `children` is "follow" or "ignore". `interval_size` in instructions asks for
     basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
-    says. `progress` is called a few times a second while the command runs.
+    says. `cache` is the directory in which translated code is kept from run to run
+    (True: the user's own, False: none; see `livepro cache`). `progress` is called a few
+    times a second while the command runs.
     The program shares this process's standard streams and working directory.
 
     The program is traced from a thread of livepro's own. An exception that comes
@@ -71,6 +75,7 @@ def run(
     """
     from livepro import isa
     from livepro.analyses.bbv import next_cut
+    from livepro.engines.translate.depot import default_directory
     from livepro.linux.command import check_executable, resolve_command
     from livepro.session import Session
 
@@ -101,6 +106,7 @@ def run(
         follow_children=children == "follow",
         cut=cut if interval_size else None,
         measurable=measurable,
+        kept=(default_directory() if cache is True else Path(cache)) if cache else None,
     )
     chosen = engine_class(engine, machine.name)(machine, options)
     chosen.warnings.extend(warnings)

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from livepro.engines.recording import CutRule, ImageRecord
@@ -33,11 +34,14 @@ class EngineOptions:
 
     `cut` says where basic block vector intervals end (None: no intervals);
     `measurable` tells whether a process image is one that the ISA can decode;
+    `kept` is the directory in which translated code is kept from run to run
+    (None: nowhere).
     """
 
     follow_children: bool = True
     cut: CutRule | None = None
     measurable: Callable[[int], bool] | None = None
+    kept: Path | None = None
 
 
 class Engine(ABC):

@@ -7,7 +7,7 @@ frozen arrays of the model when the run is over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import sub
 
 import numpy as np
@@ -44,15 +44,15 @@ class BlockStore:
 
     def add(self, block: CodeBlock, mapping: Mapping | None) -> int:
         """Append a block; returns its row."""
-        return self.append(block.address, block.code, block.addresses, mapping)
+        bounds = block.addresses
+        return self.append(block.address, block.code, bytes(map(sub, bounds[1:], bounds)), mapping)
 
-    def append(self, address: int, code: bytes, bounds: Sequence[int], mapping: Mapping | None) -> int:
-        """Append a block by its parts; `bounds` are where its instructions begin and,
-        last, where it ends (from any origin)."""
+    def append(self, address: int, code: bytes, sizes: bytes, mapping: Mapping | None) -> int:
+        """Append a block by its parts; `sizes` are those of its instructions in bytes."""
         self.addresses.append(address)
         self.codes.append(code)
-        self.lengths.append(len(bounds) - 1)
-        self.sizes.append(bytes(map(sub, bounds[1:], bounds)))
+        self.lengths.append(len(sizes))
+        self.sizes.append(sizes)
         if mapping is None:
             self.modules.append("")
             self.offsets.append(address)

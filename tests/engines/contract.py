@@ -23,13 +23,15 @@ from fixtures import Builder, Fixture, assembly
 class Runner:
     """Runs commands under one engine, each result in a file of its own."""
 
-    def __init__(self, engine: str, directory: Path) -> None:
+    def __init__(self, engine: str, directory: Path, **options: Any) -> None:
         self.engine = engine
         self.directory = directory
+        self.options = options
         self._runs = 0
 
     def __call__(self, *command: str | Path, **options: Any) -> Observed:
         self._runs += 1
+        options = self.options | options
         seen = observe(command, self.directory / f"run{self._runs}.json", engine=self.engine, **options)
         if "error" not in seen.result:
             assert seen.faults == []
@@ -69,7 +71,7 @@ class EngineContract:
 
     @pytest.fixture
     def run(self, tmp_path: Path) -> Runner:
-        return Runner(self.engine, tmp_path)
+        return Runner(self.engine, tmp_path, cache=False)
 
     # -- proved counts
 

@@ -1,10 +1,35 @@
-"""The translate engine keeps the contract."""
+"""The translate engine keeps the contract, with translations of its own and with kept ones."""
 
 from __future__ import annotations
 
-from engines.contract import EngineContract
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines.contract import EngineContract, Runner
+from engines.observed import Observed
 
 
 class TestTranslate(EngineContract):
     engine = "translate"
     heavy = True
+
+
+class RunTwice(Runner):
+    """Runs each command twice: what is observed ran from translations kept by the first."""
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        super().__call__(*command, **options)
+        return super().__call__(*command, **options)
+
+
+class TestTranslateKept(EngineContract):
+    engine = "translate"
+
+    @pytest.fixture(scope="class")
+    def kept(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return tmp_path_factory.mktemp("kept")
+
+    @pytest.fixture
+    def run(self, tmp_path: Path, kept: Path) -> Runner:
+        return RunTwice(self.engine, tmp_path, cache=str(kept))

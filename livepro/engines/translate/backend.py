@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.emitted import Check, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.linux.ptrace import SignalInfo
 
@@ -46,9 +46,9 @@ class Emitter(Protocol):
     def padding(self, at: int, before: int) -> bytes:
         """What to put at `at` so that a branch's field `before` bytes behind is aligned."""
 
-    def landing(self, target: int) -> tuple[bytes, int]:
+    def landing(self, target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if that is where
-        the branch leads, else elsewhere; with the offset of the field that says where."""
+        the branch leads, else elsewhere."""
 
 
 class Backend(Protocol):
@@ -70,6 +70,10 @@ class Backend(Protocol):
 
     index_shift: int
     """Low bits of an address that do not go into the lookup table's index."""
+
+    movable: bool
+    """Whether copies say which of their fields depend on where things are (`Emitted.fields`),
+    those that lead somewhere being distances from their own end: then translations can be kept."""
 
     text: Callable[[int, bytes], Text]
     """Code to decode: its address, its bytes."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Emitted
+import numpy as np
+
+from livepro.engines.translate.emitted import Emitted, Field
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.unit import Unit
+from livepro.linux.proc import Mapping
+
+_SPARE = 1 << 16  # bytes left at the end of each part: more than any one block needs
 
 
 class Block:
@@ -59,8 +66,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why an int3 in a cache stops: `kind` is one of miss, native, budget,
-    changed, dropped. (Exits, the many, are in `CodeSpace.exits`.)"""
+    """Why the int3 at a cache address is there, and what `kind` needs to know:
+    "miss" nothing; "native" the block, the index of the instruction to be
+    stepped at its own place, where to `resume`, whether the block was counted
+    by then and whether the instruction `raises` a trap itself; "dropped" the
+    program's `pc`; "changed" the block, the index of the instruction the thread
+    is at, and whether the block was counted; "budget" the block and where to
+    `resume`. (Exits, the many, are in `CodeSpace.exits`.)"""
 
     kind: str
     block: Block | None = None
@@ -71,22 +83,91 @@ class Stop:
     raises: bool = False
 
 
-class Cache:
-    """One code cache: copies grow from its start, stubs and literals from its middle."""
+class Record:
+    """What has been put into a module's cache since it was opened, for `keeping` (addresses)."""
 
-    def __init__(self, index: int, file: SharedFile) -> None:
+    def __init__(self) -> None:
+        self.fields: defaultdict[Field, list[int]] = defaultdict(list)
+        self.links: list[tuple[int, int]] = []
+        self.landings: list[tuple[int, int, int, bool]] = []
+
+    def copy(self) -> Record:
+        """The same for a forked child to go on with."""
+        other = Record()
+        for kind, positions in self.fields.items():
+            other.fields[kind] = positions.copy()
+        other.links = self.links.copy()
+        other.landings = self.landings.copy()
+        return other
+
+
+class Cache:
+    """One code cache: copies grow from its start, stubs and literals from its middle.
+
+    A `module` (a stable mapping of a file) has one of its own, whose content can be
+    kept under `key`; what could not be put back elsewhere clears the key. It is
+    `stale` once the module is remapped. `unit` is what was put back when it was
+    opened, counting from `first_slot` on.
+    """
+
+    def __init__(self, index: int, file: SharedFile, module: Mapping | None = None, key: str = "") -> None:
         base = file.base
         self.index = index
         self.base = base
-        self.end = base + layout.CACHE_SIZE
+        self.end = base + file.size
+        self.middle = file.size // 2
         self.file = file
         self.map: Any = file.map
         self.hot = base + 16
-        self.cold = base + layout.CACHE_SIZE // 2
-        self.hot_end = self.cold - (1 << 16)
-        self.cold_end = base + layout.CACHE_SIZE - (1 << 16)
+        self.cold = base + self.middle
+        self.hot_end = self.cold - _SPARE
+        self.cold_end = self.end - _SPARE
         self.starts: list[int] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[Block | None] = []
+        self.stubs: dict[int, int] = {}
+        self.links: dict[int, list[int]] = {}
+        self.module = module
+        self.key = key
+        self.stale = False
+        self.record = Record()
+        self.unit: Unit | None = None
+        self.first_slot = 0
+        self.recall: Callable[[Cache, int], Block]
+
+    def fork(self, file: SharedFile) -> Cache:
+        """The same for a copy of its file."""
+        child = Cache(self.index, file, self.module, self.key)
+        child.hot, child.cold = self.hot, self.cold
+        child.starts, child.blocks = self.starts.copy(), self.blocks.copy()
+        child.stubs = self.stubs.copy()
+        child.links = {target: fields.copy() for target, fields in self.links.items()}
+        child.record = self.record.copy()
+        child.unit, child.first_slot = self.unit, self.first_slot
+        child.stale = self.stale
+        return child
+
+    @property
+    def kept(self) -> int:
+        """How many of its copies were put back."""
+        return 0 if self.unit is None else len(self.unit)
+
+    @property
+    def room(self) -> bool:
+        """Whether there is room for more copies."""
+        return self.hot < self.hot_end and self.cold < self.cold_end
+
+    def serves(self, pc: int) -> bool:
+        """Whether the program's address `pc` is in this cache's module."""
+        module = self.module
+        return module is not None and module.start <= pc < module.end and not self.stale
+
+    def kept_links(self, pc: int) -> Sequence[int]:
+        """Where the displacements that lead to `pc` are, as far as they were put back."""
+        if self.unit is None or self.module is None:
+            return ()
+        targets = self.unit.link_targets
+        first, end = np.searchsorted(targets, (pc - self.module.start, pc - self.module.start + 1))
+        return [int(field) + self.base for field in self.unit.link_fields[first:end]]
 
     def locate(self, address: int) -> Place | None:
         """Where an address of the cache is in the program, None for one that is no copy's."""
@@ -94,6 +175,11 @@ class Cache:
         if at < 0:
             return None
         block = self.blocks[at]
+        if block is None:
+            assert self.unit is not None
+            if address - self.starts[at] >= int(self.unit.sizes[at]):
+                return None
+            block = self.recall(self, at)
         within = address - block.start
         if within >= block.size:
             return None
@@ -114,3 +200,51 @@ class Cache:
         while index and marks[index - 1] == within:
             index -= 1
         return Place(block, min(index, len(block.source.facts) - 1), exact, counted, False, False)
+
+
+class Caches:
+    """The caches of one address space, searchable by their own and by their modules' addresses."""
+
+    def __init__(self) -> None:
+        self.all: list[Cache] = []
+        self._by_base: list[Cache] = []
+        self._by_module: list[Cache] = []
+
+    def add(self, cache: Cache) -> None:
+        """Take one more."""
+        self.all.append(cache)
+        insort(self._by_base, cache, key=_base)
+        if cache.module is not None:
+            insort(self._by_module, cache, key=_module_start)
+
+    def at(self, address: int) -> Cache | None:
+        """The cache that holds a target address of livepro's own, None for others."""
+        index = bisect_right(self._by_base, address, key=_base) - 1
+        if index < 0 or address >= self._by_base[index].end:
+            return None
+        return self._by_base[index]
+
+    def of_module(self, pc: int) -> Cache | None:
+        """The cache of the module that the program's address `pc` is in."""
+        index = bisect_right(self._by_module, pc, key=_module_start) - 1
+        while index >= 0 and self._by_module[index].stale:
+            index -= 1
+        if index < 0 or not self._by_module[index].serves(pc):
+            return None
+        return self._by_module[index]
+
+    def general(self, pc: int, reach: int) -> Cache | None:
+        """The first cache with room that is no module's, within reach of `pc`."""
+        for cache in self.all:
+            if cache.module is None and cache.room and abs(cache.base - pc) < reach:
+                return cache
+        return None
+
+
+def _base(cache: Cache) -> int:
+    return cache.base
+
+
+def _module_start(cache: Cache) -> int:
+    assert cache.module is not None
+    return cache.module.start

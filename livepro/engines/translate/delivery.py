@@ -172,7 +172,7 @@ class SignalDelivery(CacheRunner):
         """One step towards a boundary has been made, or a stop been run into."""
         tid = state.thread.tid
         pc = self._pc(tid) - self._pc_advance
-        stop = state.space.stops.get(pc)
+        stop = state.space.stop_at(pc)
         if stop is None and pc in state.space.exits:
             stop = Stop("exit", None, state.space.exits[pc])
         info = ptrace.signal_info(tid)

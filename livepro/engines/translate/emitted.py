@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 from livepro.engines.translate.source import SourceBlock
 
@@ -16,6 +17,34 @@ class Check(Enum):
     NEVER = 0
     ENTRY = 1
     WRITES = 2
+
+
+class Field(IntEnum):
+    """What an embedded field of a copy depends on, so that the copy can be used elsewhere."""
+
+    OUT = 0
+    """32 bits, relative to their end: an address of the program's."""
+    CELL = 1
+    """32 bits: the offset of a counter in the thread's area."""
+    SLOT = 2
+    """32 bits: a counter slot."""
+    DATA = 3
+    """32 bits: an address in the data window."""
+    ADDRESS = 4
+    """64 bits: an address of the program's."""
+    NEGATED = 5
+    """64 bits: minus an address of the program's."""
+    FIXED = 6
+    """32 bits: an address of the program's. It fits only programs below 2 GiB, which never move."""
+
+
+class Landing(NamedTuple):
+    """What the lookup table leads to for one target: the bytes, the offset of the displacement
+    that leads elsewhere, and of the field that holds the target (`Field.NEGATED`)."""
+
+    code: bytes
+    otherwise: int
+    target: int
 
 
 class Emitted:
@@ -33,7 +62,9 @@ class Emitted:
     changed); `budget` the offset of an int3 for an interval that has run out,
     with the offset to go on at; `falls` the address to go on at when the
     copy's end is reached (None: never reached); `returns_to` the return
-    address that a call pushed.
+    address that a call pushed; `live` the flags that its successors may read, as
+    far as that was asked; `fields` (kind, offset) all that depends on where
+    the program, its copy and livepro's memory are, besides the former.
     """
 
     # Class attributes are the defaults: most copies have none of the rare things.
@@ -47,10 +78,12 @@ class Emitted:
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None
+    live: int = 0
 
     def __init__(self) -> None:
         self.code = bytearray()
         self.runs: list[tuple[int, int]] = []
+        self.fields: list[tuple[Field, int]] = []
         self.counted = 0
 
     def marks(self, block: SourceBlock) -> list[int]:

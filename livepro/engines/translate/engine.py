@@ -14,6 +14,7 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.intervals import IntervalClock
+from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
@@ -56,11 +57,11 @@ class TranslateEngine(SignalDelivery):
         state.program_base = self._backend.enter_area(
             thread.tid, space.memory.area_address(area), state.words, inherited=place is not None
         )
-        block = self._translate(state, pc)
-        if block is None:
+        start = self._translate(state, pc)
+        if start is None:
             self._prepare_native(state, pc)  # it will fault there
         else:
-            self._write_pc(thread.tid, block.start)
+            self._write_pc(thread.tid, start)
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
@@ -83,7 +84,7 @@ class TranslateEngine(SignalDelivery):
             )
             caches = [
                 create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c)))
-                for c in space.caches
+                for c in space.caches.all
             ]
             space = space.fork(process, memories, caches)
             self._free_areas[space] = []
@@ -177,7 +178,7 @@ class TranslateEngine(SignalDelivery):
         """Take a thread's counters down and give its area back."""
         del self._states[state.thread.tid]
         self._collect(state)
-        state.words[: layout.COUNTERS // 8 + len(state.space.sources)] = 0
+        state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
         self._free_areas[state.space].append(state.area)
 
     @staticmethod
@@ -185,7 +186,7 @@ class TranslateEngine(SignalDelivery):
         if state.clock is not None:
             state.clock.finish()
         first = layout.COUNTERS // 8
-        counters = state.words[first : first + len(state.space.sources)]
+        counters = state.words[first : first + len(state.space.starts)]
         tally = state.tally
         for slot in np.flatnonzero(counters).tolist():
             tally.entries[slot] += int(counters[slot])
@@ -197,10 +198,14 @@ class TranslateEngine(SignalDelivery):
         space = self._spaces.pop(process, None)
         if space is not None:
             self._write_down(self.records[process], space)
-            self._blocks += len(space.sources)
+            kept = sum(cache.kept for cache in space.caches.all)
+            self._blocks += len(space.starts) - kept
+            self._blocks_put_back += kept
             self._cache_bytes += sum(
-                end - start for cache in space.caches for start, end in space.used(cache)
+                end - start for cache in space.caches.all for start, end in space.used(cache)
             )
+            if self._depot is not None:
+                keep(space, self._depot)
 
     @staticmethod
     def _write_down(record: ImageRecord, space: CodeSpace) -> None:
@@ -211,15 +216,8 @@ class TranslateEngine(SignalDelivery):
             used.update(slot for slot, _ in tally.partial)
             for interval in tally.intervals:
                 used.update(interval.rows.tolist())
-        rows = {
-            slot: record.store.append(
-                space.sources[slot].pc,
-                space.sources[slot].code,
-                space.sources[slot].offsets,
-                space.mappings[slot],
-            )
-            for slot in sorted(used)
-        }
+        append, mappings = record.store.append, space.mappings
+        rows = {slot: append(*space.parts(slot), mappings[slot]) for slot in sorted(used)}
         for tally in record.tallies:
             tally.rename(rows)
 

@@ -15,10 +15,13 @@ import time
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
 from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.depot import Depot
+from livepro.engines.translate.keeping import cache_size, identity, restore
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
+from livepro.linux.proc import Mapping
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
@@ -60,7 +63,16 @@ class CacheRunner(Engine):
         self._missed_lookups = 0
         self._translating = 0.0
         self._blocks = 0
+        self._blocks_put_back = 0
         self._cache_bytes = 0
+        self._depot = self._open_depot()
+
+    def _open_depot(self) -> Depot | None:
+        """Where translations are kept, if they are to be."""
+        if self.options.kept is None or not self._backend.movable:
+            return None
+        kind = (self.isa.name, self.options.cut is not None, sorted(self._watched))
+        return Depot(self.options.kept, repr(kind))
 
     # -- the loop
 
@@ -78,6 +90,7 @@ class CacheRunner(Engine):
         self.stats |= {
             "stops": self.stops,
             "blocks translated": self._blocks,
+            "blocks kept from before": self._blocks_put_back,
             "translation seconds": round(self._translating, 3),
             "cache bytes": self._cache_bytes,
             "lookups missed": self._missed_lookups,
@@ -108,7 +121,7 @@ class CacheRunner(Engine):
         if target is not None:
             self._enter(state, target)
             return
-        stop = state.space.stops.get(pc)
+        stop = state.space.stop_at(pc)
         if stop is None:
             self.tracer.dispatch(tid, TRAP_STATUS)
             return
@@ -137,18 +150,18 @@ class CacheRunner(Engine):
 
     def _enter(self, state: TranslatedThread, pc: int) -> None:
         """Run on from the program's address `pc`, where a block starts."""
-        block = self._translate(state, pc)
-        if block is None:
+        start = self._translate(state, pc)
+        if start is None:
             self._step_natively(state, pc)
         else:
-            self._go(state, block.start)
+            self._go(state, start)
 
-    def _translate(self, state: TranslatedThread, pc: int, *, landing: bool = False) -> Block | None:
-        """The translation of the block at `pc`, None where nothing can be executed."""
+    def _translate(self, state: TranslatedThread, pc: int, *, landing: bool = False) -> int | None:
+        """Where the copy of the block at `pc` starts, None where nothing can be executed."""
         began = time.perf_counter()
-        block = state.space.translate(pc, landing=landing) if self._room(state, pc) else None
+        start = state.space.translate(pc, landing=landing) if self._room(state, pc) else None
         self._translating += time.perf_counter() - began
-        return block
+        return start
 
     def _missed(self, state: TranslatedThread) -> None:
         """An indirect branch to an address that the lookup table does not have."""
@@ -156,16 +169,15 @@ class CacheRunner(Engine):
         self._missed_lookups += 1
         target = self._backend.branch_target(tid)
         space = state.space
-        block = self._translate(state, target, landing=True)
-        if block is not None:
-            self._go(state, space.landings[target])
+        if self._translate(state, target, landing=True) is not None:
+            self._go(state, space.lookup.landings[target])
             return
         registers = state.thread.registers()
         self._backend.give_back(registers, state.words)
         if self._backend.faults_before(target):
             # The processor faults before such a branch retires: undo what it did, and
             # let it fault at its own place.
-            source = space.by_slot[int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF]
+            source = space.block(int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF)
             self._backend.undo_branch(registers, source.source.facts[-1])
             state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
             target = source.source.pc + source.source.offsets[-2]
@@ -192,24 +204,48 @@ class CacheRunner(Engine):
         assert block is not None
         self._uncount(state, block, stop.index, counted=stop.counted)
         if state.space.find(block.source.pc) is block:
-            state.space.forget(block)
+            state.space.forget(block.source.pc)
         return block.source.pc + block.source.offsets[stop.index]
 
     def _room(self, state: TranslatedThread, pc: int) -> bool:
         """See to it that there is a cache near `pc`. False where nothing is mapped."""
         space = state.space
-        if pc in space.blocks or space.cache_for(pc) is not None:
+        if pc in space.slots or space.caches.of_module(pc) is not None:
             return True
         process = state.thread.process
         mapping = process.space.find(pc)
         if mapping is None:
             process.remapped()
             mapping = process.space.find(pc)
+        if mapping is not None and self._open_module(state, mapping):
+            return True
+        if space.cache_for(pc) is not None:
+            return True
         if mapping is None or not mapping.executable or not mapping.readable:
             return False  # the vsyscall page, or nothing to execute
         sharing = self._sharing(state.thread, space.gadget)
         base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
         space.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
+        process.remapped()
+        return True
+
+    def _open_module(self, state: TranslatedThread, mapping: Mapping) -> bool:
+        """Give a module a cache of its own, with what is kept of it; False for other code."""
+        space, process = state.space, state.thread.process
+        if self._depot is None or mapping in space.others:
+            return False
+        known = identity(process.pid, mapping) if mapping.stable_code and mapping.file_backed else None
+        if known is None:
+            space.others.add(mapping)
+            return False
+        key = self._depot.key(*known)
+        unit = self._depot.read(key)
+        size = cache_size(mapping)
+        base = memory.free_near(process.space, mapping.start, size)
+        file = self._sharing(state.thread, space.gadget).create(size, base, executable=True)
+        cache = space.add_cache(file, mapping, key)
+        if unit is not None:
+            restore(space, cache, unit)
         process.remapped()
         return True
 
@@ -260,8 +296,7 @@ class CacheRunner(Engine):
         stop, state.native = state.native, None
         if stop is None:
             # Not known when it was stepped: known now, or it could not have run.
-            block = state.space.translate(state.at)
-            if block is not None:
+            if state.space.translate(state.at) is not None and (block := state.space.find(state.at)):
                 self._uncount(state, block, 1, counted=False)
             self._leave_native(state)
             self._enter(state, pc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import sub
 from typing import Any
 
 
@@ -31,3 +32,7 @@ class SourceBlock:
     def end(self) -> int:
         """The address behind the block."""
         return self.pc + self.offsets[-1]
+
+    def steps(self) -> bytes:
+        """The sizes of its instructions, in bytes."""
+        return bytes(map(sub, self.offsets[1:], self.offsets))

@@ -14,6 +14,7 @@ class X86_64:
     stop = encode.INT3
     jump = encode.jump(0)
     index_shift = 0
+    movable = True
     text = Text
     reader = Reader
     emitter = Emitter

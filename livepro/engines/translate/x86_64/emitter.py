@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, Kind
@@ -32,6 +32,9 @@ _pack_i32 = struct.Struct("<i").pack
 
 # rep movs/stos/lods/ins/outs run their count down to zero; these may stop early.
 _EARLY_EXIT_OPCODES = frozenset((0xA6, 0xA7, 0xAE, 0xAF))
+
+# From the end of the check of a system call's number back to its table's address: jrcxz follows.
+_WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
 
 _NOT_RCX = b"\x48\xf7\xd1"
 _MOV_ECX_ECX = b"\x89\xc9"  # clears the upper half
@@ -91,7 +94,7 @@ class Emitter:
         out, runs = emitted.code, emitted.runs
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
-        counter, borrows = self._place_counter(block, live_out)
+        counter, borrows = self._place_counter(emitted, block, live_out)
         if check is not Check.NEVER:
             self._compare_source(emitted, block, 0)
             if check is Check.WRITES:
@@ -156,7 +159,9 @@ class Emitter:
             at += size
         out += _LOAD_RCX + _LOAD_RAX
 
-    def _place_counter(self, block: SourceBlock, live_out: Callable[[SourceBlock], int]) -> tuple[int, int]:
+    def _place_counter(
+        self, emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]
+    ) -> tuple[int, int]:
         """Before which instruction to count, and the register to borrow for it.
 
         (i, -1): flags are dead before i. (i, r): they are not, but register r
@@ -174,7 +179,7 @@ class Emitter:
         last = len(facts_of) - 1
         live: int = ALL
         if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
-            live = live_out(block)
+            live = emitted.live = live_out(block)
         best = -1
         for index in range(last, -1, -1):
             facts = facts_of[index]
@@ -204,23 +209,31 @@ class Emitter:
             self._count_budgeted(emitted, cell, length, dead=borrows < 0)
         elif borrows < 0:
             out += encode.increment_area(cell)
+            emitted.fields.append((Field.CELL, len(out) - 4))
         elif borrows < 16:
-            out += encode.load_area(borrows, cell)
-            out += encode.lea_increment(borrows, 1)
-            out += encode.store_area(borrows, cell)
+            self._add_one(emitted, borrows, cell)
         else:
             out += _SAVE_RAX
-            out += encode.load_area(encode.RAX, cell)
-            out += encode.LEA_RAX_RAX_1
-            out += encode.store_area(encode.RAX, cell)
+            self._add_one(emitted, encode.RAX, cell)
             out += _LOAD_RAX
         emitted.counted = len(out)
+
+    @staticmethod
+    def _add_one(emitted: Emitted, register: int, cell: int) -> None:
+        """Count without touching flags, in a register that nobody needs."""
+        out, fields = emitted.code, emitted.fields
+        out += encode.load_area(register, cell)
+        fields.append((Field.CELL, len(out) - 4))
+        out += encode.lea_increment(register, 1)
+        out += encode.store_area(register, cell)
+        fields.append((Field.CELL, len(out) - 4))
 
     def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
         out = emitted.code
         if not dead:
             out += _SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
         out += encode.increment_area(cell)
+        emitted.fields.append((Field.CELL, len(out) - 4))
         out += encode.subtract_area(layout.BUDGET, length)
         out += b"\x79\x01"  # jns +1
         stop = len(out)
@@ -237,6 +250,7 @@ class Emitter:
         out = emitted.code
         target = end + _unpack_i32(encoding, field_at)[0]
         displacement = target - (at + len(out) + len(encoding))
+        emitted.fields.append((Field.OUT, len(out) + field_at))
         out += encoding[:field_at] + _pack_i32(displacement) + encoding[field_at + 4 :]
 
     def _rep(self, emitted: Emitted, encoding: bytes, index: int) -> None:
@@ -263,6 +277,7 @@ class Emitter:
             return
         if number < 0:
             out += self._check_number
+            emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))
             behind = len(out) + len(encode.INT3 + encode.SYSCALL + encode.move_absolute(encode.RCX, end))
             self._native(emitted, index, behind)
             # The boundary is behind the check, which borrows what the call overwrites: who
@@ -272,6 +287,7 @@ class Emitter:
         # The instruction leaves its return address in rcx: it must be the program's.
         emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
         out += encode.move_absolute(encode.RCX, end)
+        emitted.fields.append((Field.ADDRESS, len(out) - 8))
 
     def _terminator(
         self,
@@ -318,6 +334,7 @@ class Emitter:
         out = emitted.code
         if address < 1 << 31:
             out += encode.push_immediate(address)
+            emitted.fields.append((Field.FIXED, len(out) - 4))
         else:
             out += encode.push_at(0)
             emitted.literals += ((len(out) - 4, address),)
@@ -354,7 +371,9 @@ class Emitter:
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.
         out += encode.store_area_immediate(layout.SITE, slot)
+        emitted.fields.append((Field.SLOT, len(out) - 4))
         out += self._lookup
+        emitted.fields.append((Field.DATA, len(out) - 4))
 
     def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
         """Count where rax and rcx are saved already."""
@@ -363,9 +382,7 @@ class Emitter:
         if self._budgeted:
             self._count_budgeted(emitted, cell, length, dead=False)
         else:
-            out += encode.load_area(encode.RCX, cell)
-            out += b"\x48\x8d\x49\x01"  # lea rcx, [rcx + 1]
-            out += encode.store_area(encode.RCX, cell)
+            self._add_one(emitted, encode.RCX, cell)
             if restores:
                 out += _LOAD_RCX
         emitted.counted = len(out)
@@ -392,14 +409,13 @@ class Emitter:
 
     # -- what is not a copy
 
-    def landing(self, target: int) -> tuple[bytes, int]:
+    def landing(self, target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if rax is
         the target, giving back rax and rcx, else elsewhere.
 
-        Returns the bytes and the offset of the displacement of the jump that
-        leads elsewhere. It may not compare, even where the target overwrites
+        It may not compare, even where the target overwrites
         the flags: who does not find its target here may need them.
         """
         test = encode.move_absolute(encode.RCX, -target) + encode.LEA_RCX_RCX_RAX
         test += encode.jump_if_rcx_zero(len(encode.jump(0)))
-        return test + encode.jump(0) + _LOAD_RCX + _LOAD_RAX, len(test) + 1
+        return Landing(test + encode.jump(0) + _LOAD_RCX + _LOAD_RAX, len(test) + 1, 2)

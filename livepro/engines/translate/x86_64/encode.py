@@ -55,6 +55,8 @@ def lea_increment(register: int, amount: int) -> bytes:
     """lea r64, [r64 + amount]: adds without touching flags (not for rsp, r12)."""
     high = register >> 3
     modrm = (register & 7) << 3 | register & 7
+    if -0x80 <= amount < 0x80:
+        return bytes((0x48 | high << 2 | high, 0x8D, 0x40 | modrm, amount & 0xFF))
     return bytes((0x48 | high << 2 | high, 0x8D, 0x80 | modrm)) + _i32(amount)
 
 

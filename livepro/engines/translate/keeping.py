@@ -1,0 +1,158 @@
+"""Lifts a module's translation out of its cache, and puts one back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.cache import Cache
+from livepro.engines.translate.depot import Depot
+from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, renumber
+from livepro.linux.proc import Mapping
+
+_MEBIBYTE = 1 << 20
+_EXPANSION = 8  # bytes of copies there is room for, for each byte of code
+
+
+def cache_size(module: Mapping) -> int:
+    """Bytes of address space for a module's cache: always the same for the same module."""
+    half = -(-(module.end - module.start) * _EXPANSION // _MEBIBYTE) * _MEBIBYTE
+    return min(2 * half, layout.CACHE_SIZE)
+
+
+def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
+    """What tells a mapped file from all others and from its own other versions.
+    None if the file cannot be seen."""
+    try:
+        status = os.stat(f"/proc/{pid}/root{module.path}")
+    except OSError:
+        return None
+    if status.st_ino != module.inode:
+        return None  # seen through another mount, or an overlay: which file it is cannot be told
+    return (
+        *(module.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns),
+        *(module.offset, module.end - module.start),
+    )
+
+
+def _origin(space: CodeSpace, cache: Cache) -> Origin:
+    assert cache.module is not None
+    return Origin(cache.module.start, cache.base, space.memory.data.base)
+
+
+def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
+    """Put a kept translation into a module's new cache. False if it cannot be used there."""
+    first = len(space.starts)
+    if first + len(unit) > layout.MAX_SLOTS // 2:
+        return False
+    parts = unit.placed(_origin(space, cache), first)
+    if parts is None:
+        return False
+    hot, cold = parts
+    if len(hot) > cache.middle or len(cold) > cache.end - cache.base - cache.middle:
+        return False
+    module = cache.module
+    assert module is not None
+    view = np.frombuffer(cache.map, np.uint8)
+    view[: len(hot)] = hot
+    view[cache.middle : cache.middle + len(cold)] = cold
+    cache.hot = cache.base + len(hot)
+    cache.cold = cache.base + cache.middle + len(cold)
+    cache.unit, cache.first_slot = unit, first
+    stubs = (unit.stubs.astype(np.int64) + cache.base).tolist()
+    targets = (unit.stub_targets.astype(np.int64) + module.start).tolist()
+    cache.stubs.update(zip(targets, stubs, strict=True))
+    space.exits.update(zip(stubs, targets, strict=True))
+    space.add_restored(cache, unit.lengths.astype(np.int64))
+    space.lookup.enter_all(
+        unit.landing_pcs.astype(np.int64) + module.start,
+        unit.landings.astype(np.int64) + cache.base,
+        unit.landing_exits.astype(np.int64) + cache.base,
+        cache,
+    )
+    return True
+
+
+def keep(space: CodeSpace, depot: Depot) -> None:
+    """Write down the translations of all modules that have grown."""
+    for cache in space.caches.all:
+        if cache.key and depot.wants(cache.key, len(cache.blocks)):
+            depot.write(cache.key, capture(space, cache))
+
+
+def _offsets(addresses: Iterable[int], base: int) -> Array:
+    return (np.fromiter(addresses, np.int64) - base).astype(np.int32)
+
+
+def capture(space: CodeSpace, cache: Cache) -> Unit:
+    """All that a module's cache holds."""
+    module, record, old = cache.module, cache.record, cache.unit
+    assert module is not None
+    base, start = cache.base, module.start
+    view = np.frombuffer(cache.map, np.uint8)
+    hot = cache.hot - base
+    image = np.concatenate((view[:hot], view[cache.middle : cache.cold - base]))
+
+    def after(name: str, more: Array) -> Array:
+        return more if old is None else np.concatenate((getattr(old, name), more))
+
+    fields = {}
+    for kind, name in FIELD_ARRAYS.items():
+        positions = _offsets(record.fields[kind], base)
+        positions[positions >= cache.middle] -= cache.middle - hot
+        if old is not None:
+            kept = getattr(old, name).copy()
+            kept[kept >= old.hot[0]] += hot - old.hot[0]
+            positions = np.concatenate((kept, positions))
+        fields[name] = positions
+    blocks = [block for block in cache.blocks[cache.kept :] if block is not None]
+    rows = np.zeros(len(space.starts), np.int64)
+    rows[cache.first_slot : cache.first_slot + cache.kept] = np.arange(cache.kept)
+    rows[[block.slot for block in blocks]] = np.arange(cache.kept, cache.kept + len(blocks))
+    renumber(image, fields["cell_fields"], fields["slot_fields"], rows)
+    sources = [block.source for block in blocks]
+
+    link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
+    link_targets = after("link_targets", _offsets((target for _, target in record.links), start))
+    order = np.argsort(link_targets, kind="stable")
+    stubs = [(stub, target) for target, stub in cache.stubs.items() if target not in space.slots]
+    # The latest branched to come first: an early run's favourites make room for a later one's.
+    likely = [entry for entry in reversed(record.landings) if entry[3]]
+    others = [entry for entry in record.landings if not entry[3]]
+
+    def landings(which: int, origin: int, name: str) -> Array:
+        mine = [_offsets((entry[which] for entry in entries), origin) for entries in (likely, others)]
+        if old is None:
+            return np.concatenate(mine)
+        before = getattr(old, name)
+        return np.concatenate((mine[0], before[old.landing_likely], mine[1], before[~old.landing_likely]))
+
+    before = np.zeros(0, bool) if old is None else old.landing_likely
+    flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
+    where = _origin(space, cache)
+    return Unit(
+        hot=np.array([hot], np.int64),
+        image=image,
+        **fields,
+        pcs=after("pcs", _offsets((source.pc for source in sources), start)),
+        starts=after("starts", _offsets((block.start for block in blocks), base)),
+        sizes=after("sizes", np.array([block.size for block in blocks], np.int32)),
+        lengths=after("lengths", np.array([len(source.facts) for source in sources], np.int32)),
+        code_sizes=after("code_sizes", np.array([len(source.code) for source in sources], np.int32)),
+        live=after("live", np.array([block.details.live for block in blocks], np.int32)),
+        steps=after("steps", np.frombuffer(b"".join(source.steps() for source in sources), np.uint8)),
+        code=after("code", np.frombuffer(b"".join(source.code for source in sources), np.uint8)),
+        link_fields=link_fields[order],
+        link_targets=link_targets[order],
+        stubs=_offsets((stub for stub, _ in stubs), base),
+        stub_targets=_offsets((target for _, target in stubs), start),
+        landing_pcs=landings(0, start, "landing_pcs"),
+        landings=landings(1, base, "landings"),
+        landing_exits=landings(2, base, "landing_exits"),
+        landing_likely=flags,
+        origin=np.array([where.module, where.cache, where.data], np.int64),
+    )

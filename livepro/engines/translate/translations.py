@@ -1,0 +1,252 @@
+"""What has been translated of one address space: blocks by counter slot, copies by address.
+
+Blocks that were put back from kept translations (`keeping`) are looked into only
+when somebody asks what they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.backend import Backend, Emitter, Reader
+from livepro.engines.translate.cache import Block, Cache, Caches, Place, Stop
+from livepro.engines.translate.emitted import Check
+from livepro.engines.translate.lookup import Lookup
+from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.linux.proc import Mapping
+
+
+class Translations:
+    """The translations of one address space.
+
+    `slots` leads from the program's address of a block to the counter slot of its valid
+    translation; by slot there are `starts` of copies, `mappings` and blocks
+    (`block`). `exits` leads from the address of a stub to the target that is yet
+    to be translated. `others` are mappings that get no cache of their own.
+    """
+
+    def __init__(self, memory: ThreadAreas, backend: Backend, reader: Reader, emitter: Emitter) -> None:
+        self.memory = memory
+        self.backend = backend
+        self.reader = reader
+        self.emitter = emitter
+        self.caches = Caches()
+        self.slots: dict[int, int] = {}
+        self.starts: list[int] = []
+        self.mappings: list[Mapping | None] = []
+        self.exits: dict[int, int] = {}
+        self.lookup = Lookup(memory, self._patch_at, backend.index_shift)
+        self.others: set[Mapping] = set()
+        self.users = 0
+        self.gadget = 0
+        self._link = backend.link
+        self._stop = backend.stop
+        self._stops: dict[int, Stop] = {}
+        self._blocks: list[Block | None] = []
+        self._links: dict[int, list[int]] = {}
+        self._versions: dict[tuple[int, bytes], Block] = {}
+        self._lengths = np.zeros(0, np.int64)
+        self._live: dict[int, int] = {}
+
+    def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
+        """Let a forked child, whose memory holds copies of the files, have the same."""
+        child.gadget = self.gadget
+        for mine, file in zip(self.caches.all, caches, strict=True):
+            cache = mine.fork(file)
+            cache.recall = child.recall
+            child.caches.add(cache)
+        child.slots = self.slots.copy()
+        child.starts = self.starts.copy()
+        child.mappings = self.mappings.copy()
+        child.exits = self.exits.copy()
+        child.lookup = self.lookup.fork(child.memory, child._patch_at)
+        child.others = self.others.copy()
+        child._stops = self._stops.copy()
+        child._blocks = self._blocks.copy()
+        child._links = {target: fields.copy() for target, fields in self._links.items()}
+        child._versions = self._versions.copy()
+        child._lengths = self._lengths
+        child._live = self._live.copy()
+
+    # -- what has been translated
+
+    def block(self, slot: int) -> Block:
+        """The block that counts in `slot`."""
+        block = self._blocks[slot]
+        if block is None:
+            cache = self._restored(slot)
+            block = self.recall(cache, slot - cache.first_slot)
+        return block
+
+    def recall(self, cache: Cache, row: int) -> Block:
+        """Look into a copy that was put back whole. Emission depends on nothing but the
+        code, the flags its successors read and where the copy is: emitting it once
+        more tells where everything is."""
+        unit, module = cache.unit, cache.module
+        assert unit is not None
+        assert module is not None
+        slot = cache.first_slot + row
+        pc, code, _ = unit.source(row)
+        pc += module.start
+        live = int(unit.live[row])
+        source = self.reader.decode(self.backend.text(pc, code), pc)
+        details = self.emitter.emit(source, self.starts[slot], slot, lambda _: live, Check.NEVER)
+        if len(details.code) != int(unit.sizes[row]):
+            raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
+        block = Block(source, slot, self.starts[slot], details)
+        cache.blocks[row] = self._blocks[slot] = block
+        self._note_stops(block, Check.NEVER)
+        return block
+
+    def stop_at(self, address: int) -> Stop | None:
+        """What the int3 at a cache address is for, None if it is none of livepro's stops."""
+        stop = self._stops.get(address)
+        if stop is None and self.locate(address) is not None:
+            stop = self._stops.get(address)  # a copy put back, looked into just now
+        return stop
+
+    def parts(self, slot: int) -> tuple[int, bytes, bytes]:
+        """The address and bytes of the block that counts in `slot`, and the sizes of its instructions."""
+        block = self._blocks[slot]
+        if block is not None:
+            return block.source.pc, block.source.code, block.source.steps()
+        cache = self._restored(slot)
+        assert cache.unit is not None
+        assert cache.module is not None
+        pc, code, steps = cache.unit.source(slot - cache.first_slot)
+        return pc + cache.module.start, code, steps
+
+    def _restored(self, slot: int) -> Cache:
+        """The cache in which the copy that counts in `slot` was put back."""
+        return next(c for c in self.caches.all if 0 <= slot - c.first_slot < c.kept)
+
+    def find(self, pc: int) -> Block | None:
+        """The valid translation of `pc`, if there is one."""
+        slot = self.slots.get(pc)
+        return None if slot is None else self.block(slot)
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Instructions of the block of each counter slot (int64)."""
+        known = len(self._lengths)
+        if known < len(self._blocks):
+            more = [len(block.source.facts) for block in self._blocks[known:] if block is not None]
+            self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
+        return self._lengths
+
+    def add_restored(self, cache: Cache, lengths: npt.NDArray[np.int64]) -> None:
+        """Give slots to the blocks of `cache.unit`, whose copies are in place."""
+        unit, module = cache.unit, cache.module
+        assert unit is not None
+        assert module is not None
+        self._lengths = np.concatenate((self.lengths(), lengths))
+        first, count = cache.first_slot, len(unit)
+        pcs = (unit.pcs.astype(np.int64) + module.start).tolist()
+        starts = (unit.starts.astype(np.int64) + cache.base).tolist()
+        self.slots.update(zip(pcs, range(first, first + count), strict=True))
+        self.starts += starts
+        self.mappings += [module] * count
+        nothing: list[Block | None] = [None] * count
+        self._blocks += nothing
+        cache.starts = starts.copy()
+        cache.blocks = nothing.copy()
+        for target in [t for t in self._links if cache.serves(t)]:
+            if target in self.slots:
+                self._publish(target)
+
+    # -- caches
+
+    def used(self, cache: Cache) -> list[tuple[int, int]]:
+        """The ranges of a cache's file that hold anything, as (start, end) offsets."""
+        return [(0, cache.hot - cache.base), (cache.middle, cache.cold - cache.base)]
+
+    def add_cache(self, file: SharedFile, module: Mapping | None = None, key: str = "") -> Cache:
+        """Begin a cache. The first holds the system call gadget and
+        the stop that an empty table entry leads to."""
+        cache = Cache(len(self.caches.all), file, module, key)
+        cache.recall = self.recall
+        base = file.base
+        self.caches.add(cache)
+        if cache.index == 0:
+            self.gadget = base
+            self._write(cache, base, self.backend.gadget)
+            miss = base + 8
+            self._write(cache, miss, self._stop)
+            self._stops[miss] = Stop("miss")
+            self.lookup.clear(miss)
+        return cache
+
+    def cache_for(self, pc: int) -> Cache | None:
+        """The cache for a copy of code at `pc`: its module's, if that has one with room."""
+        cache = self.caches.of_module(pc)
+        if cache is not None:
+            if cache.room:
+                return cache
+            cache.key = ""  # its copies lead to others elsewhere from now on
+        return self.caches.general(pc, layout.REACH)
+
+    def _write(self, cache: Cache, address: int, data: bytes) -> None:
+        at = address - cache.base
+        cache.map[at : at + len(data)] = data
+
+    def cache_at(self, address: int) -> Cache:
+        """The cache that holds a target address of livepro's own. Raises KeyError for others."""
+        cache = self.caches.at(address)
+        if cache is None:
+            raise KeyError(hex(address))
+        return cache
+
+    def holds(self, address: int) -> bool:
+        """Whether a target address lies in a cache."""
+        return self.caches.at(address) is not None
+
+    def locate(self, address: int) -> Place | None:
+        """Where a cache address is in the program, None for an address that is no copy's."""
+        cache = self.caches.at(address)
+        return None if cache is None else cache.locate(address)
+
+    # -- changing what is there
+
+    def _cold(self, cache: Cache, data: bytes, align: int = 1) -> int:
+        """Put bytes that are executed rarely, or not at all, out of the way."""
+        at = cache.cold = (cache.cold + align - 1) & -align
+        self._write(cache, at, data)
+        cache.cold = at + len(data)
+        return at
+
+    def _patch_at(self, field: int, destination: int) -> None:
+        self._patch(self.cache_at(field), field, destination)
+
+    def _patch(self, cache: Cache, field: int, destination: int) -> None:
+        """Let the branch whose field is at `field` in `cache` lead to `destination`, over a
+        long jump if it is far away."""
+        if not self._link(cache.map, field - cache.base, destination - field):
+            hop = self._cold(cache, self.backend.jump_far_away(destination), 8)
+            self._link(cache.map, field - cache.base, hop - field)
+
+    def _publish(self, pc: int) -> None:
+        """Let the branches that wait for the block at `pc` lead to it."""
+        slot = self.slots[pc]
+        start = self.starts[slot]
+        for field in self._links.get(pc, ()):
+            self._patch(self.cache_at(field), field, start)
+        cache = self.cache_at(start)
+        for field in (*cache.links.get(pc, ()), *cache.kept_links(pc)):
+            self._patch(cache, field, start)
+
+    def _note_stops(self, block: Block, check: Check) -> None:
+        """Remember what the stops in a copy are for."""
+        source, details, at = block.source, block.details, block.start
+        for offset, index, behind in details.natives:
+            counted = offset >= block.counted
+            encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
+            raises = self.backend.raises_trap(encoding)
+            self._stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
+        for offset, index in details.changes:
+            self._stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
+        if check is not Check.NEVER:
+            self._versions[source.pc, source.code] = block
+        if details.budget is not None:
+            stop, resume = details.budget
+            self._stops[at + stop] = Stop("budget", block, resume=at + resume)

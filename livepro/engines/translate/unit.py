@@ -1,0 +1,167 @@
+"""The translation of one module, apart from where the module, its copy and livepro's memory are.
+
+A module is a stable, file-backed executable mapping. Its copies fill a code
+cache of its own, so that they can be lifted out with everything that was found
+out on the way, kept (`depot`), and put into another process at other
+addresses: what depends on those is listed by kind (`emitted.Field`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.emitted import Field
+
+Array = npt.NDArray[Any]
+
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where things are: the module's first byte, its cache, the data window."""
+
+    module: int
+    cache: int
+    data: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All arrays; addresses in the cache are offsets from its start, addresses of the
+    program's are offsets from the module's first byte (int64).
+
+    `image` (uint8) are the bytes of the cache's two parts behind each other,
+    the first ending at `hot`. `<kind>_fields` (int64) are the positions of
+    fields in the image; in the image, counter slots are rows of the arrays
+    below. Per block: `pcs`, `starts` and `sizes` of copies, `lengths` in
+    instructions, `code_sizes` in bytes; `steps` (uint8) the sizes of all
+    instructions, `code` (uint8) the bytes of all blocks. `link_fields` are the
+    offsets of displacements that lead (or wait to be led) to `link_targets`, which
+    ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a
+    lookup should meet them: for `landing_pcs`, at `landings`, going on over the
+    displacement at `landing_exits`; `landing_likely` whether it was branched to.
+    """
+
+    hot: Array
+    image: Array
+    out_fields: Array
+    cell_fields: Array
+    slot_fields: Array
+    data_fields: Array
+    address_fields: Array
+    negated_fields: Array
+    fixed_fields: Array
+    pcs: Array
+    starts: Array
+    sizes: Array
+    lengths: Array
+    code_sizes: Array
+    live: Array
+    steps: Array
+    code: Array
+    link_fields: Array
+    link_targets: Array
+    stubs: Array
+    stub_targets: Array
+    landing_pcs: Array
+    landings: Array
+    landing_exits: Array
+    landing_likely: Array
+    origin: Array
+
+    def __len__(self) -> int:
+        return len(self.pcs)
+
+    def placed(self, there: Origin, first_slot: int) -> tuple[Array, Array] | None:
+        """The image's two parts (uint8) for another place, its first block counting in
+        `first_slot`. None where it cannot be: a displacement would not reach."""
+        module, cache, data = (int(value) for value in self.origin)
+        moved = there.module - module
+        if moved and len(self.fixed_fields):
+            return None
+        image = self.image.copy()
+        out = _gather(image, self.out_fields, np.int32).astype(np.int64) + (moved - (there.cache - cache))
+        if len(out) and max(int(out.max()), -int(out.min())) > _INT32_MAX:
+            return None
+        _scatter(image, self.out_fields, out.astype(np.int32))
+        _add(image, self.cell_fields, np.int32, first_slot * 8)
+        _add(image, self.slot_fields, np.int32, first_slot)
+        _add(image, self.data_fields, np.int32, there.data - data)
+        _add(image, self.address_fields, np.int64, moved)
+        _add(image, self.negated_fields, np.int64, -moved)
+        hot = int(self.hot[0])
+        return image[:hot], image[hot:]
+
+    @cached_property
+    def _code_at(self) -> Array:
+        return np.cumsum(self.code_sizes, dtype=np.int64) - self.code_sizes
+
+    @cached_property
+    def _steps_at(self) -> Array:
+        return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
+
+    def source(self, row: int) -> tuple[int, bytes, bytes]:
+        """A block's address, bytes, and the sizes of its instructions."""
+        at, step = int(self._code_at[row]), int(self._steps_at[row])
+        code = self.code[at : at + int(self.code_sizes[row])].tobytes()
+        return int(self.pcs[row]), code, self.steps[step : step + int(self.lengths[row])].tobytes()
+
+    def overlapping(self, start: int, end: int) -> list[int]:
+        """The addresses of the blocks that overlap [start, end)."""
+        pcs = self.pcs.astype(np.int64)
+        found: list[int] = pcs[(pcs < end) & (start < pcs + self.code_sizes)].tolist()
+        return found
+
+    def arrays(self) -> dict[str, Array]:
+        """Its parts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _bytes_of(fields_: Array, width: int) -> Array:
+    return fields_[:, None] + np.arange(width)
+
+
+def _gather(image: Array, positions: Array, kind: Any) -> Array:
+    width = np.dtype(kind).itemsize
+    values: Array = image[_bytes_of(positions, width)].view(kind)
+    return values.reshape(-1)
+
+
+def _scatter(image: Array, positions: Array, values: Array) -> None:
+    image[_bytes_of(positions, values.itemsize)] = values.reshape(-1, 1).view(np.uint8)
+
+
+def _add(image: Array, positions: Array, kind: Any, amount: int) -> None:
+    if amount and len(positions):
+        _scatter(image, positions, (_gather(image, positions, kind) + np.array(amount, kind)).astype(kind))
+
+
+def slots_of(image: Array, cells: Array) -> Array:
+    """The slots that counters at `cells` of an image count in (int64)."""
+    return (_gather(image, cells, np.int32).astype(np.int64) - layout.COUNTERS) // 8
+
+
+def renumber(image: Array, cells: Array, slots: Array, rows: Array) -> None:
+    """Let an image count in rows of a unit: `rows[slot]` instead of each slot."""
+    found = rows[slots_of(image, cells)]
+    _scatter(image, cells, (found * 8 + layout.COUNTERS).astype(np.int32))
+    named = rows[_gather(image, slots, np.int32)]
+    _scatter(image, slots, named.astype(np.int32))
+
+
+FIELD_ARRAYS = {
+    Field.OUT: "out_fields",
+    Field.CELL: "cell_fields",
+    Field.SLOT: "slot_fields",
+    Field.DATA: "data_fields",
+    Field.ADDRESS: "address_fields",
+    Field.NEGATED: "negated_fields",
+    Field.FIXED: "fixed_fields",
+}
