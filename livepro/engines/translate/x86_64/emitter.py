@@ -15,13 +15,10 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Facts, Kind
+from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
+from livepro.engines.translate.x86_64.facts import Facts, Kind
 
-_S_RAX, _S_RCX, _S_REP, _S_REP_COUNT = layout.SPILL[:4]
-_SAVE_RAX = encode.store_area(encode.RAX, _S_RAX)
-_SAVE_RCX = encode.store_area(encode.RCX, _S_RCX)
-_LOAD_RAX = encode.load_area(encode.RAX, _S_RAX)
-_LOAD_RCX = encode.load_area(encode.RCX, _S_RCX)
+_S_REP, _S_REP_COUNT = layout.SPILL[2:4]
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
 
@@ -64,18 +61,17 @@ _REP = {
 }
 
 
-class Emitter:
+class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
     def __init__(self, data: int, watched: frozenset[int], budgeted: bool) -> None:
+        super().__init__(budgeted=budgeted)
         self._watched = watched
-        self._budgeted = budgeted
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
             encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
         )
-        self._must_be_dead = ALL if budgeted else ARITHMETIC
 
     # -- writing
 
@@ -145,7 +141,7 @@ class Emitter:
         copied. Aligned loads only: HotSpot sets EFLAGS.AC while it probes the
         processor, and a misaligned load is then a SIGBUS."""
         out = emitted.code
-        out += _SAVE_RAX + _SAVE_RCX
+        out += SAVE_RAX + SAVE_RCX
         at, end = block.offsets[index], block.offsets[-1]
         while at < end:
             address = block.pc + at
@@ -157,90 +153,7 @@ class Emitter:
             emitted.changes += ((len(out), index),)
             out += encode.INT3
             at += size
-        out += _LOAD_RCX + _LOAD_RAX
-
-    def _place_counter(
-        self, emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]
-    ) -> tuple[int, int]:
-        """Before which instruction to count, and the register to borrow for it.
-
-        (i, -1): flags are dead before i. (i, r): they are not, but register r
-        is overwritten before anything reads it or may fault. (-1, -1): within
-        the terminator's own sequence. (i, 16): spill.
-        """
-        facts_of = block.facts
-        # Right before an instruction that overwrites all flags nothing can
-        # come between; one that cannot fault is best.
-        spots = [f.spot_all for f in facts_of] if self._budgeted else [f.spot for f in facts_of]
-        best_spot = max(spots)
-        if best_spot:
-            return spots.index(best_spot), -1
-        needed = self._must_be_dead
-        last = len(facts_of) - 1
-        live: int = ALL
-        if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
-            live = emitted.live = live_out(block)
-        best = -1
-        for index in range(last, -1, -1):
-            facts = facts_of[index]
-            live = live & ~facts.kills | facts.reads
-            if not live & needed:
-                best = index
-        if best >= 0:
-            return best, -1
-        if facts_of[last].kind in (Kind.RETURN, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL):
-            return -1, -1
-        read = 0
-        for facts in facts_of:
-            if facts.memory or facts.kind != Kind.PLAIN:
-                break
-            read |= facts.registers_read
-            free = facts.registers_killed & ~read & 0xEFEF  # lea cannot use rsp and r12 as they are
-            if free:
-                return 0, (free & -free).bit_length() - 1
-            read |= facts.registers_killed
-        return 0, 16
-
-    def _count(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
-        """The counter itself, and the interval check if asked for."""
-        out = emitted.code
-        cell = layout.COUNTERS + slot * 8
-        if self._budgeted:
-            self._count_budgeted(emitted, cell, length, dead=borrows < 0)
-        elif borrows < 0:
-            out += encode.increment_area(cell)
-            emitted.fields.append((Field.CELL, len(out) - 4))
-        elif borrows < 16:
-            self._add_one(emitted, borrows, cell)
-        else:
-            out += _SAVE_RAX
-            self._add_one(emitted, encode.RAX, cell)
-            out += _LOAD_RAX
-        emitted.counted = len(out)
-
-    @staticmethod
-    def _add_one(emitted: Emitted, register: int, cell: int) -> None:
-        """Count without touching flags, in a register that nobody needs."""
-        out, fields = emitted.code, emitted.fields
-        out += encode.load_area(register, cell)
-        fields.append((Field.CELL, len(out) - 4))
-        out += encode.lea_increment(register, 1)
-        out += encode.store_area(register, cell)
-        fields.append((Field.CELL, len(out) - 4))
-
-    def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
-        out = emitted.code
-        if not dead:
-            out += _SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
-        out += encode.increment_area(cell)
-        emitted.fields.append((Field.CELL, len(out) - 4))
-        out += encode.subtract_area(layout.BUDGET, length)
-        out += b"\x79\x01"  # jns +1
-        stop = len(out)
-        out += encode.INT3
-        emitted.budget = (stop, stop + 1)
-        if not dead:
-            out += b"\x04\x7f\x9e" + _LOAD_RAX  # add al, 0x7f; sahf
+        out += LOAD_RCX + LOAD_RAX
 
     def _relocated(self, emitted: Emitted, encoding: bytes, field_at: int, end: int, at: int) -> None:
         """A copy whose RIP-relative operand names the same address from here.
@@ -353,8 +266,8 @@ class Emitter:
         """Load the target into rax and look it up. The table leads to a landing
         that checks rax and gives rax and rcx back, or to a stop."""
         out = emitted.code
-        out += _SAVE_RAX
-        out += _SAVE_RCX
+        out += SAVE_RAX
+        out += SAVE_RCX
         if counts:
             # The operand may need rcx; the pop of a return does not.
             self._count_in_lookup(emitted, slot, len(block.facts), restores=facts.kind is not Kind.RETURN)
@@ -374,18 +287,6 @@ class Emitter:
         emitted.fields.append((Field.SLOT, len(out) - 4))
         out += self._lookup
         emitted.fields.append((Field.DATA, len(out) - 4))
-
-    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
-        """Count where rax and rcx are saved already."""
-        out = emitted.code
-        cell = layout.COUNTERS + slot * 8
-        if self._budgeted:
-            self._count_budgeted(emitted, cell, length, dead=False)
-        else:
-            self._add_one(emitted, encode.RCX, cell)
-            if restores:
-                out += _LOAD_RCX
-        emitted.counted = len(out)
 
     def _load_target(self, emitted: Emitted, encoding: bytes, facts: Facts, end: int, at: int) -> None:
         """mov rax, r/m64 with the operand of a jmp or call r/m64 (FF /4, FF /2 to 8B /r)."""
@@ -418,4 +319,4 @@ class Emitter:
         """
         test = encode.move_absolute(encode.RCX, -target) + encode.LEA_RCX_RCX_RAX
         test += encode.jump_if_rcx_zero(len(encode.jump(0)))
-        return Landing(test + encode.jump(0) + _LOAD_RCX + _LOAD_RAX, len(test) + 1, 2)
+        return Landing(test + encode.jump(0) + LOAD_RCX + LOAD_RAX, len(test) + 1, 2)
