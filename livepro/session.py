@@ -20,6 +20,8 @@ _REPORT_EVERY = 0.25  # seconds
 _GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
 _LAST_WARNING = 2.0  # seconds from SIGTERM to SIGKILL when livepro itself is told to go
 
+Handler = Callable[[int, FrameType | None], None]
+
 
 class Session:
     """A launched command under one engine.
@@ -66,12 +68,16 @@ class Session:
 
         with self._signals():
             self._in_thread(trace, progress)
-        wall = time.monotonic() - began
+        return self._result(command, time.monotonic() - began, interval_size)
+
+    def _result(self, command: Sequence[str], wall: float, interval_size: int) -> RunResult:
+        """What the engine has written down, for a measurement that took `wall` seconds."""
+        engine = self.engine
         status = engine.tracer.root_status
         return RunResult(
             engine=engine.name,
             command=tuple(command),
-            exit=shell_status(status) if status is not None else 1,
+            exit=shell_status(status) if status is not None else None,
             wall_seconds=wall,
             interval_size=interval_size,
             processes=build_processes(engine.images, self.isa),
@@ -121,17 +127,10 @@ class Session:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         """Handle livepro's own signals for as long as the target runs."""
-        handlers = {
-            signal.SIGINT: self._interrupt,
-            signal.SIGQUIT: self._interrupt,
-            signal.SIGTERM: self._terminate,
-            signal.SIGHUP: self._terminate,
-            signal.SIGALRM: self._alarm,
-        }
         try:
             former = {
                 number: signal.signal(number, handler)
-                for number, handler in handlers.items()
+                for number, handler in self._handlers().items()
                 if signal.getsignal(number) is not signal.SIG_IGN
             }
         except ValueError:  # not the main thread: its signals are somebody else's
@@ -143,6 +142,16 @@ class Session:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in former.items():
                 signal.signal(number, handler)
+
+    def _handlers(self) -> dict[signal.Signals, Handler]:
+        """What each of livepro's own signals does."""
+        return {
+            signal.SIGINT: self._interrupt,
+            signal.SIGQUIT: self._interrupt,
+            signal.SIGTERM: self._terminate,
+            signal.SIGHUP: self._terminate,
+            signal.SIGALRM: self._alarm,
+        }
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:

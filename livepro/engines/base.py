@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from abc import ABC, abstractmethod
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from livepro.engines.recording import CutRule, ImageRecord
+from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
-from livepro.tracee.tracer import WAIT_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Engine(ABC):
         self.records: dict[TracedProcess, ImageRecord] = {}
         self.stats: dict[str, Any] = {}
         self.warnings: list[str] = []
+        self.leaving = False
+        self._detach = False
         self.started = time.monotonic()
 
     def launch(
@@ -78,25 +81,65 @@ class Engine(ABC):
     ) -> None:
         """Start a command under the engine. Raises LiveproError when it cannot be started."""
         self.started = time.monotonic()
+        self._hang_bell()
         self.tracer.launch(executable, command, environment, aslr=aslr)
 
+    def attach(self, pid: int, ppid: int = 0) -> None:
+        """Take over a process that runs, and watch it under the engine from `run` on. Several
+        processes may be attached to. Raises LiveproError when that is refused; the process
+        is then as it was."""
+        self._hang_bell()
+        try:
+            self.tracer.attach(pid, ppid)
+        except OSError as error:
+            raise LiveproError(f"Process {pid} cannot be traced: {os.strerror(error.errno or 0)}.") from None
+
+    @abstractmethod
     def run(self) -> None:
-        """Watch until every traced process has ended."""
-        dispatch = self.tracer.dispatch
-        while self.tracer.threads or self.tracer.live:
-            try:
-                tid, status = os.waitpid(-1, WAIT_FLAGS)
-            except ChildProcessError:
-                break
-            dispatch(tid, status)
-        self.finish()
+        """Watch until every traced process has ended or been let go."""
 
     def finish(self) -> None:
         """Close what is still open, so that `images` is complete."""
+        self.tracer.bell.take_down()
         for image in self.images:
             image.tallies.sort(key=lambda tally: tally.thread.born)
             for tally in image.tallies:
                 tally.finish()
+
+    # -- letting go
+
+    def request_detach(self) -> None:
+        """Have every process let go, as if it had never been watched; then `run` returns. May be
+        called from any thread and from signal handlers, before and during the run."""
+        self._detach = True
+        self.tracer.bell.ring()
+
+    def rung(self) -> None:
+        """Another thread has something for this one to do."""
+        if self._detach:
+            self.leave()
+
+    def leave(self) -> None:
+        """Begin to let every process go: each thread makes one more stop, and parts."""
+        if self.leaving:
+            return
+        self.leaving = self.tracer.leaving = True
+        for tid in self.tracer.threads:
+            with contextlib.suppress(ProcessLookupError):
+                ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+
+    def _hang_bell(self) -> None:
+        if not self.tracer.bell.pid:
+            with contextlib.suppress(OSError):
+                self.tracer.bell.hang()
+        if self._detach:
+            self.tracer.bell.ring()
+
+    def woken(self, thread: TracedThread) -> None:
+        """See to it that a system call which gave up for our sake is begun again."""
+        registers = thread.registers()
+        if self.isa.restart_call(registers):
+            thread.set_registers(registers)
 
     # -- what the tracer tells
 
@@ -136,6 +179,8 @@ class Engine(ABC):
     def exiting(self, thread: TracedThread, in_exec: bool) -> None: ...
     @abstractmethod
     def gone(self, thread: TracedThread) -> None: ...
+    @abstractmethod
+    def part(self, thread: TracedThread) -> bool: ...
     @abstractmethod
     def resume(self, thread: TracedThread, number: int = 0) -> None: ...
 

@@ -208,6 +208,18 @@ class Isa(Protocol):
         """Whether a thread that was stepped, and stands at a system call's instruction, has
         executed it: the kernel has put it back there to restart the call."""
 
+    def rewind_call(self, registers: Any) -> bool:
+        """Whether a thread that stopped with these registers does so inside a system call that the
+        kernel will begin again, unless a signal handler says otherwise; `registers` are then
+        changed to what they will be at the call's instruction."""
+
+    def restart_call(self, registers: Any) -> bool:
+        """Have the kernel begin a system call again that failed with EINTR because its thread was made
+        to stop, as if it had not been: whether `registers` were changed to that end."""
+
+    def stop_stepping(self, registers: Any) -> bool:
+        """Take out of `registers` what single-stepping may have left there: whether there was anything."""
+
     def rep_count(self, code: bytes, registers: Any) -> int:
         """How many iterations the rep-prefixed instruction `code` has before it,
         as its count register says."""

@@ -37,13 +37,13 @@ class ProcessResult:
 @dataclass(frozen=True)
 class RunResult:
     """A run: every process, in order of start. `exit` is the command's status
-    as a shell reports it, `interval_size` the basic block vector interval in
+    as a shell reports it (None: it was let go while it ran), `interval_size` the basic block vector interval in
     instructions (0: none), `stats` the engine's own figures (stops, blocks ...),
     `warnings` what the user should know about the counts."""
 
     engine: str
     command: tuple[str, ...]
-    exit: int
+    exit: int | None
     wall_seconds: float
     interval_size: int
     processes: tuple[ProcessResult, ...]

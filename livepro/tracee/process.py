@@ -25,7 +25,8 @@ class TracedProcess:
 
     `image` numbers the images of a pid from 0, `exit` is None until the
     process has ended (as a shell reports it). `wanted` is False for a child
-    that is to be let go as soon as it has memory of its own.
+    that is to be let go as soon as it has memory of its own. `attached` says that
+    the image was not traced from its beginning.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class TracedProcess:
         self.exit: int | None = None
         self.measured = True
         self.wanted = True
+        self.attached = False
         self.threads: list[TracedThread] = []
         self.memory = proc.Memory(pid)
         self._space: proc.AddressSpace | None = None
@@ -67,7 +69,8 @@ class TracedThread:
     """One traced thread. Its methods need it stopped, and raise OSError when it is gone.
 
     `born` orders threads by their creation (0: the first of its process), which
-    is not always the order in which they are first seen.
+    is not always the order in which they are first seen. `attached` says that it was
+    running when it was taken over.
     """
 
     def __init__(self, tid: int, process: TracedProcess, layout: Layout, born: int = 0) -> None:
@@ -75,6 +78,7 @@ class TracedThread:
         self.process = process
         self.layout = layout
         self.born = born
+        self.attached = False
         self._name = ""
         process.threads.append(self)
         self.remember_name()

@@ -16,8 +16,10 @@ from typing import Protocol
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee.bell import Bell
 from livepro.tracee.launch import launch
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
+from livepro.tracee.seize import seize
 
 _WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
 WAIT_FLAGS = WALL | _WNOTHREAD
@@ -28,8 +30,8 @@ _THREAD_OPTIONS = (
     | ptrace.PTRACE_O_TRACEEXEC
     | ptrace.PTRACE_O_TRACEEXIT
     | ptrace.PTRACE_O_TRACESYSGOOD
-    | ptrace.PTRACE_O_EXITKILL
 )
+_BIRTHS = (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE)
 _CHILD_OPTIONS = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK
 
 
@@ -67,6 +69,15 @@ class Listener(Protocol):
     def resume(self, thread: TracedThread, number: int = 0) -> None:
         """Let the thread run on, delivering signal `number` if not 0."""
 
+    def rung(self) -> None:
+        """Somebody has rung the bell."""
+
+    def woken(self, thread: TracedThread) -> None:
+        """The tracer made the thread stop, wherever it was."""
+
+    def part(self, thread: TracedThread) -> bool:
+        """The thread is to be let go: whether it has been, or will be without another stop."""
+
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """A child process `tid`, not yet running, is to be left to itself: whether it may.
         If not, since it shares its parent's memory, it is followed until it execs or ends,
@@ -79,7 +90,8 @@ class Tracer:
     Without `follow_children` child processes are let go. With `notice_children` the
     listener is told before (`let_go`); else the kernel does not report them at all.
     `signals_seen` has the time (of `time.monotonic`) at which each signal was last
-    about to be delivered to a thread.
+    about to be delivered to a thread. `leaving` says that every thread is on its way
+    out of the trace: what an exec begins is not followed.
     """
 
     def __init__(
@@ -91,6 +103,7 @@ class Tracer:
         self.processes: list[TracedProcess] = []
         self.root_status: int | None = None
         self.signals_seen: dict[int, float] = {}
+        self.bell = Bell()
         self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
         self._follow = follow_children
         self._root = 0
@@ -98,7 +111,10 @@ class Tracer:
         # The first stop of a new child and its parent's event come in either order.
         self._unclaimed: dict[int, int] = {}
         self._awaited: dict[int, tuple[TracedProcess | None, int]] = {}
+        self._seized: dict[int, tuple[TracedProcess, int]] = {}
+        self._leaderless: set[TracedProcess] = set()
         self._born = 0
+        self.leaving = False
 
     # -- beginning
 
@@ -106,7 +122,8 @@ class Tracer:
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
     ) -> TracedProcess:
         """Start a command; its first instruction is yet to run. Raises LiveproError."""
-        pid = launch(executable, command, environment, aslr=aslr, options=self._options)
+        options = self._options | ptrace.PTRACE_O_EXITKILL
+        pid = launch(executable, command, environment, aslr=aslr, options=options)
         self._root = pid
         status = os.waitpid(pid, WAIT_FLAGS)[1]
         while is_stop(status) and stop_event(status) != ptrace.PTRACE_EVENT_EXEC:
@@ -122,6 +139,43 @@ class Tracer:
         self._start_thread(pid, process)
         return process
 
+    def attach(self, pid: int, ppid: int) -> TracedProcess:
+        """Take hold of a process that runs; its threads are about to stop, and start for the
+        listener when they do. Raises OSError, with nothing changed, when that is refused."""
+        tids = seize(pid, self._options)
+        process = TracedProcess(pid, ppid, 0, proc.command_line(pid))
+        process.attached = True
+        self._root = self._root or pid
+        for tid in tids:
+            self._born += 1
+            self._seized[tid] = process, self._born
+        if pid not in tids:
+            self._leaderless.add(process)
+        self._begin(process, None)
+        return process
+
+    def release(self, thread: TracedThread, number: int = 0) -> None:
+        """Let a stopped thread go for good, delivering signal `number` if not 0. Its process
+        has ended for the listener when no thread of it is left."""
+        thread.remember_name()
+        self.threads.pop(thread.tid, None)
+        if thread.tid == thread.process.pid:
+            self._leaderless.add(thread.process)
+        with contextlib.suppress(OSError):  # killed meanwhile
+            number = _absorb_trap(thread.tid) or number
+            ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
+        self._left(thread.process)
+
+    def _left(self, process: TracedProcess) -> None:
+        """A thread is traced no longer: so is its process if it was the last."""
+        if process.pid not in self._live or any(t.process is process for t in self.threads.values()):
+            return
+        if any(other is process for other, _ in (*self._awaited.values(), *self._seized.values())):
+            return
+        del self._live[process.pid]
+        process.memory.close()
+        self.listener.process_ended(process)
+
     def _begin(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         self.processes.append(process)
         self._live[process.pid] = process
@@ -133,23 +187,56 @@ class Tracer:
         self.listener.thread_started(thread)
         self.listener.resume(thread)
 
+    def _take_over(self, tid: int, status: int) -> None:
+        """A thread that has been seized while it ran stops for the first time."""
+        process, born = self._seized[tid]
+        event, number = stop_event(status), stop_signal(status)
+        if event != ptrace.PTRACE_EVENT_STOP:
+            # Something else comes first; it executes nothing before the stop asked for.
+            if event in _BIRTHS:
+                self._adopt(ptrace.event_message(tid), process, event)
+            elif event == ptrace.PTRACE_EVENT_EXEC:
+                for other in [t for t, (p, _) in self._seized.items() if p is process and t != tid]:
+                    del self._seized[other]
+                process.command = proc.command_line(process.pid)
+            ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
+            return
+        del self._seized[tid]
+        if self.leaving:
+            ptrace.call(ptrace.PTRACE_DETACH, tid)
+            self._left(process)
+            return
+        thread = TracedThread(tid, process, self.layout, born)
+        thread.attached = True
+        self.threads[tid] = thread
+        if number not in _STOPPING:
+            self.listener.woken(thread)
+        self.listener.thread_started(thread)
+        self._event_stop(thread, number)
+
     # -- what happened
 
     def dispatch(self, tid: int, status: int) -> None:
         """Act on one wait status."""
+        if tid == self.bell.pid:
+            self.bell.answer()
+            self.listener.rung()
+            return
         if not is_stop(status):
             self._ended(tid, status)
             return
+        event = stop_event(status)
         thread = self.threads.get(tid)
+        if thread is None and event == ptrace.PTRACE_EVENT_EXEC and tid not in self._seized:
+            thread = self.threads.get(ptrace.event_message(tid))  # its leader has been let go
         if thread is None:
             self._first_stop(tid, status)
             return
-        event = stop_event(status)
         number = stop_signal(status)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
             if event == 0:
                 self._signal(thread, number)
-            elif event in (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE):
+            elif event in _BIRTHS:
                 self._child(thread, ptrace.event_message(tid), event)
             elif event == ptrace.PTRACE_EVENT_EXEC:
                 self._exec(thread, ptrace.event_message(tid))
@@ -157,12 +244,27 @@ class Tracer:
                 thread.remember_name()
                 self.listener.exiting(thread, in_exec=False)
                 ptrace.call(ptrace.PTRACE_CONT, tid)
-            elif event == ptrace.PTRACE_EVENT_STOP and number in _STOPPING:
-                self.listener.stopped(thread)
-                ptrace.call(ptrace.PTRACE_LISTEN, tid)
+            elif event == ptrace.PTRACE_EVENT_STOP:
+                self._event_stop(thread, number)
             else:
                 self.listener.interrupted(thread)
                 self.listener.resume(thread)
+
+    def _event_stop(self, thread: TracedThread, number: int) -> None:
+        """A stop without a signal, in which nothing is under way; `number` tells a group stop."""
+        stopping = number in _STOPPING
+        if stopping:
+            self.listener.stopped(thread)
+        else:
+            if self.leaving:
+                self.listener.woken(thread)
+            self.listener.interrupted(thread)
+        if self.leaving and self.listener.part(thread):
+            return
+        if stopping:
+            ptrace.call(ptrace.PTRACE_LISTEN, thread.tid)
+        else:
+            self.listener.resume(thread)
 
     def _signal(self, thread: TracedThread, number: int) -> None:
         if number == signal.SIGTRAP:
@@ -173,16 +275,20 @@ class Tracer:
 
     def _child(self, parent: TracedThread, tid: int, event: int) -> None:
         self.listener.interrupted(parent)
+        self._adopt(tid, parent.process, event)
+        self.listener.resume(parent)
+
+    def _adopt(self, tid: int, parent: TracedProcess, event: int) -> None:
+        """A thread or process `tid` was started in `parent`."""
         early = self._unclaimed.pop(tid, None)
-        if early is None and not (self._follow and parent.process.wanted):
+        if early is None and not (self._follow and parent.wanted):
             # A child to be let go must have stopped for the listener to prepare it.
             early = os.waitpid(tid, WAIT_FLAGS)[1]
         if early is None or is_stop(early):
             self._born += 1
-            self._awaited[tid] = self._process_of(tid, parent.process, event), self._born
+            self._awaited[tid] = self._process_of(tid, parent, event), self._born
             if early is not None:
                 self._first_stop(tid, early)
-        self.listener.resume(parent)
 
     def _process_of(self, tid: int, parent: TracedProcess, event: int) -> TracedProcess | None:
         """The process that a new child belongs to: its parent's if it is a thread,
@@ -205,6 +311,9 @@ class Tracer:
         return process
 
     def _first_stop(self, tid: int, status: int) -> None:
+        if tid in self._seized:
+            self._take_over(tid, status)
+            return
         if tid not in self._awaited:
             self._unclaimed[tid] = status
             return
@@ -226,7 +335,7 @@ class Tracer:
         self.listener.gone(caller)
         old.memory.close()
         self.listener.process_ended(old)
-        if not old.wanted:
+        if not old.wanted or self.leaving:
             del self._live[old.pid]
             ptrace.call(ptrace.PTRACE_DETACH, old.pid)
             return
@@ -241,6 +350,12 @@ class Tracer:
         thread = self.threads.pop(tid, None)
         if thread is not None:
             self.listener.gone(thread)
+            if thread.process in self._leaderless:
+                self._left(thread.process)
+        elif tid in self._seized:
+            process_, _ = self._seized.pop(tid)
+            if process_ in self._leaderless:
+                self._left(process_)
         elif tid in self._awaited:
             self._awaited.pop(tid)
         elif tid not in self._live:
@@ -252,9 +367,20 @@ class Tracer:
             process.ended(status)
             self.listener.process_ended(process)
 
+    @property
+    def newborn(self) -> list[TracedProcess]:
+        """The process of each thread that is known to exist and has not started for the listener."""
+        return [process for process, _ in self._awaited.values() if process is not None]
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything left to trace."""
+        return bool(self.threads or self._live or self._awaited)
+
     def abandon(self) -> None:
         """Kill whatever is still traced and wait for its end, telling nobody. For a thread
         whose only children are its tracees."""
+        self.bell.take_down()
         for process in self.live:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
@@ -270,3 +396,25 @@ class Tracer:
     def live(self) -> list[TracedProcess]:
         """The processes that have not ended."""
         return list(self._live.values())
+
+
+def trap_pending(tid: int) -> bool:
+    """Whether a trap of the thread's has yet to be reported. Raises OSError when it is gone."""
+    return bool(int(proc.status_field(tid, "SigPnd"), 16) >> signal.SIGTRAP - 1 & 1)
+
+
+def _absorb_trap(tid: int) -> int:
+    """Have a trap that the tracing caused, and that has yet to be reported, reported now: it
+    would end the program. Returns the signal to deliver, 0 if none. Raises OSError."""
+    while trap_pending(tid):
+        ptrace.call(ptrace.PTRACE_CONT, tid)
+        status = os.waitpid(tid, WALL)[1]
+        if not is_stop(status):
+            raise ProcessLookupError(f"thread {tid} has ended")
+        if stop_event(status):
+            continue
+        number = stop_signal(status)
+        info = ptrace.signal_info(tid)
+        if number != signal.SIGTRAP or (info is not None and info.code <= 0):
+            return number
+    return 0

@@ -71,7 +71,7 @@ class BlockEngine(Spaces):
         states, threads, dispatch = self._running, self.tracer.threads, self.tracer.dispatch
         stops = 0
         try:
-            while threads or self.tracer.live:
+            while threads or self.tracer.busy:
                 tid, status = wait(-1, WAIT_FLAGS)
                 stops += 1
                 if status != TRAP_STATUS or (state := states.get(tid)) is None:

@@ -59,6 +59,9 @@ class Backend(Protocol):
     registers* are those that the program would have, were it not translated.
     """
 
+    system_call: bytes
+    """The instruction."""
+
     gadget: bytes
     """A system call and a stop: what calls made inside a process go through."""
 
@@ -95,6 +98,12 @@ class Backend(Protocol):
         """Whether an instruction raises a trap that looks like a step's."""
 
     # -- stopped threads
+
+    def obstacle(self, registers: Any) -> str:
+        """What keeps a thread that runs from being translated, as a clause; empty if nothing does."""
+
+    def forget_call(self, registers: Any) -> None:
+        """Keep the kernel from beginning again the system call that a thread is in."""
 
     def stepped(self, info: SignalInfo | None) -> bool:
         """Whether a SIGTRAP tells of a step, by what PTRACE_GETSIGINFO says."""

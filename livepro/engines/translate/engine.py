@@ -12,9 +12,9 @@ import numpy as np
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
-from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
+from livepro.engines.translate.leaving import Leaving
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
@@ -23,7 +23,7 @@ from livepro.linux.wait import WALL
 from livepro.tracee import TracedProcess, TracedThread
 
 
-class TranslateEngine(SignalDelivery):
+class TranslateEngine(Leaving):
     """See `livepro.engines.base.Engine`."""
 
     name = "translate"
@@ -36,16 +36,24 @@ class TranslateEngine(SignalDelivery):
         record.tallies.append(tally)
         if not process.measured:
             return
+        if thread.attached:
+            self._check_takeable(thread)
         space = self._spaces.get(process)
         if space is None:
             inherited = self._inherited.pop(process, None)
-            space = self._open(thread) if inherited is None else self._inherit(thread, inherited)
+            if inherited is not None:
+                space = self._inherit(thread, inherited)
+            else:
+                space = self._open_running(thread) if process.attached else self._open(thread)
         area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
         if self.options.cut is not None:
             state.clock = IntervalClock(state.words, tally, space, self.options.cut)
         self._states[thread.tid] = state
+        if thread.attached and self._take(state):
+            self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
+            return
         pc = self._pc(thread.tid)
         place = space.locate(pc)
         if place is not None:
@@ -106,6 +114,7 @@ class TranslateEngine(SignalDelivery):
             self._backend.behind_syscall(registers, place.pc)
             setattr(registers, self.isa.registers.pc, place.pc)
         self._backend.let_go(tid, registers)
+        self._take_down(parent, tid, space)
         return True
 
     def _shares_memory(self, one: int, other: int) -> bool:
@@ -126,7 +135,6 @@ class TranslateEngine(SignalDelivery):
 
     def _open(self, thread: TracedThread) -> CodeSpace:
         """Map livepro's memory into a process that has just begun an image."""
-        process = thread.process
         # At the exec stop the kernel has yet to store that call's result: let it leave the call.
         ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
         os.waitpid(thread.tid, WALL)
@@ -134,14 +142,19 @@ class TranslateEngine(SignalDelivery):
         text = thread.read(entry, len(self._backend.gadget))
         thread.write(entry, self._backend.gadget)
         try:
-            sharing = self._sharing(thread, entry)
-            data = sharing.create(layout.DATA_SIZE, memory.data_address(process.space), executable=False)
-            areas = sharing.create(layout.AREAS_SIZE, memory.areas_address(process.space), executable=False)
-            process.remapped()
-            base = memory.free_near(process.space, entry, layout.CACHE_SIZE)
-            cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
+            return self._lay_out(thread, entry)
         finally:
             thread.write(entry, text)
+
+    def _lay_out(self, thread: TracedThread, gadget: int) -> CodeSpace:
+        """Map livepro's memory into a process, through a stopped thread of it whose code is at hand."""
+        process = thread.process
+        sharing = self._sharing(thread, gadget)
+        data = sharing.create(layout.DATA_SIZE, memory.data_address(process.space), executable=False)
+        areas = sharing.create(layout.AREAS_SIZE, memory.areas_address(process.space), executable=False)
+        process.remapped()
+        base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
+        cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
         emitter = self._backend.emitter(data.base, self._watched, self.options.cut is not None)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.add_cache(cache)

@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.proc import AddressSpace
+from livepro.linux.proc import AddressSpace, Memory
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 from livepro.tracee import TracedThread
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-common.h
 _MAP_SHARED, _MAP_FIXED, _MAP_FIXED_NOREPLACE, _MAP_NORESERVE = 0x01, 0x10, 0x100000, 0x4000
+_MAP_PRIVATE, _MAP_ANONYMOUS = 0x02, 0x20
 
 _MIDDLE = 0x2000_0000_0000  # a quarter of the 47-bit user address space
 
@@ -57,15 +58,6 @@ class Injector:
     def pid(self) -> int:
         """The process that the calls are made in."""
         return self._thread.process.pid
-
-    def with_text(self, scratch: int, text: bytes, number: int, *arguments: int) -> int:
-        """A call whose first argument points to `text`, put at `scratch` for its duration."""
-        kept = self._thread.read(scratch, len(text))
-        self._thread.write(scratch, text)
-        try:
-            return self.call(number, scratch, *arguments)
-        finally:
-            self._thread.write(scratch, kept)
 
     def call(self, number: int, *arguments: int) -> int:
         """Make one system call; returns its result. Raises OSError on failure."""
@@ -100,10 +92,26 @@ class Injector:
         for number_of in held:
             with contextlib.suppress(OSError):
                 ctypes.CDLL(None).syscall(200, thread.tid, number_of)  # tkill
-        if result >= _ERRORS:
-            code = (1 << 64) - result
-            raise OSError(code, f"system call {number} inside {thread.tid}: {os.strerror(code)}")
-        return result
+        return check_result(result, number, thread.tid)
+
+
+def check_result(result: int, number: int, tid: int) -> int:
+    """The result of system call `number`. Raises OSError if it says that the call failed."""
+    if result >= _ERRORS:
+        code = (1 << 64) - result
+        raise OSError(code, f"system call {number} inside {tid}: {os.strerror(code)}")
+    return result
+
+
+class Calls(Protocol):
+    """Makes system calls inside a process."""
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+
+    def call(self, number: int, *arguments: int) -> int:
+        """Make one; returns its result. Raises OSError on failure."""
 
 
 def _resize(descriptor: int, size: int) -> None:
@@ -144,15 +152,34 @@ class SharedFile:
 
 
 class Sharing:
-    """Creates shared files in one target, through an injector.
+    """Creates shared files in one target, through calls made inside it.
 
-    `scratch` is writable memory of the target's, used for a moment.
+    `scratch` is writable memory of the target's, used for a moment; 0 has a page
+    mapped for the purpose.
     """
 
-    def __init__(self, injector: Injector, numbers: Mapping[str, int], scratch: int) -> None:
-        self._injector = injector
+    def __init__(self, calls: Calls, memory: Memory, numbers: Mapping[str, int], scratch: int) -> None:
+        self._calls = calls
+        self._memory = memory
         self._numbers = numbers
         self._scratch = scratch
+
+    def _make_file(self) -> int:
+        """A memfd in the target; returns its descriptor there."""
+        call, numbers, at = self._calls.call, self._numbers, self._scratch
+        if not at:
+            flags = _MAP_PRIVATE | _MAP_ANONYMOUS
+            at = call(numbers["mmap"], 0, layout.PAGE, _PROT_READ | _PROT_WRITE, flags, -1, 0)
+        try:
+            kept = self._memory.read(at, len(_NAME))
+            self._memory.write(at, _NAME)
+            try:
+                return call(numbers["memfd_create"], at, _MFD_CLOEXEC)
+            finally:
+                self._memory.write(at, kept)
+        finally:
+            if not self._scratch:
+                call(numbers["munmap"], at, layout.PAGE)
 
     def create(
         self,
@@ -169,10 +196,10 @@ class Sharing:
         takes the place of what is at `address`. Raises OSError when the
         target's kernel refuses.
         """
-        call, numbers = self._injector.call, self._numbers
-        there = self._injector.with_text(self._scratch, _NAME, numbers["memfd_create"], _MFD_CLOEXEC)
+        call, numbers = self._calls.call, self._numbers
+        there = self._make_file()
         try:
-            here = os.open(f"/proc/{self._injector.pid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
+            here = os.open(f"/proc/{self._calls.pid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 _resize(here, size)
                 file = SharedFile(here, size)

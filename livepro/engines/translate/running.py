@@ -59,6 +59,7 @@ class CacheRunner(Engine):
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
+        self._gadgets: dict[TracedProcess, int] = {}
         self.stops = 0
         self._missed_lookups = 0
         self._translating = 0.0
@@ -100,7 +101,7 @@ class CacheRunner(Engine):
         threads, dispatch, states = self.tracer.threads, self.tracer.dispatch, self._states
         wait = os.waitpid
         running = Mode.RUNNING
-        while threads or self.tracer.live:
+        while threads or self.tracer.busy:
             try:
                 tid, status = wait(-1, WAIT_FLAGS)
             except ChildProcessError:
@@ -252,9 +253,8 @@ class CacheRunner(Engine):
     def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
         """Means to map more of livepro's memory, through a stopped thread."""
         injector = memory.Injector(thread, self.isa.registers, gadget)
-        return memory.Sharing(
-            injector, self._numbers, getattr(thread.registers(), self.isa.registers.sp) - _BELOW_RED_ZONE
-        )
+        scratch = getattr(thread.registers(), self.isa.registers.sp) - _BELOW_RED_ZONE
+        return memory.Sharing(injector, thread.process.memory, self._numbers, scratch)
 
     # -- native steps
 

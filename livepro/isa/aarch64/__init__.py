@@ -50,6 +50,15 @@ class AArch64:
     def call_entered(self, registers: Any) -> bool:
         return stepping.call_entered(registers)
 
+    def rewind_call(self, registers: Any) -> bool:
+        return syscalls.rewind_call(registers)
+
+    def restart_call(self, registers: Any) -> bool:
+        return syscalls.restart_call(registers)
+
+    def stop_stepping(self, registers: Any) -> bool:
+        return stepping.stop_stepping(registers)
+
     def rep_count(self, code: bytes, registers: Any) -> int:
         return stepping.rep_count(code, registers)
 

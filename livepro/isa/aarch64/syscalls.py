@@ -48,3 +48,14 @@ def guards_returns(registers: Any) -> bool:
         TABLE.numbers["prctl"],
         _PR_SET_SHADOW_STACK_STATUS,
     ) and bool(registers.x1 & _PR_SHADOW_STACK_ENABLE)
+
+
+def rewind_call(registers: Any) -> bool:
+    """Never seen: the kernel rewinds such a thread to its `svc` before it stops
+    (arch/arm64/kernel/signal.c, do_signal)."""
+    return False
+
+
+def restart_call(registers: Any) -> bool:
+    """Not possible: x0, which had the first argument, is overwritten by the result."""
+    return False

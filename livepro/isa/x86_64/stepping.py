@@ -53,3 +53,11 @@ def after_step(quirk: Quirk, thread: StoppedThread) -> None:
         high = thread.read(at, 1)[0]
         if high & _TRAP_FLAG >> 8:
             thread.write(at, bytes((high & ~(_TRAP_FLAG >> 8),)))
+
+
+def stop_stepping(registers: Any) -> bool:
+    """The trap flag: the kernel takes its own for the program's after `popf`, and shows it then."""
+    if not registers.eflags & _TRAP_FLAG:
+        return False
+    registers.eflags &= ~_TRAP_FLAG
+    return True

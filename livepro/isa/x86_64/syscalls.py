@@ -41,6 +41,47 @@ TABLE = SyscallTable(
     }
 )
 
+# Calls that fail with EINTR when their thread is made to stop, though no handler runs, and that
+# have done nothing by then (signal(7); the socket calls do so under SO_RCVTIMEO and SO_SNDTIMEO).
+_GIVE_UP = frozenset(
+    (
+        *(0, 1, 19, 20),  # read, write, readv, writev
+        *(42, 43, 288),  # connect, accept, accept4
+        *(44, 45, 46, 47, 299, 307),  # sendto, recvfrom, sendmsg, recvmsg, recvmmsg, sendmmsg
+        *(65, 220),  # semop, semtimedop
+        *(69, 70),  # msgsnd, msgrcv
+        128,  # rt_sigtimedwait
+        *(208, 333),  # io_getevents, io_pgetevents
+        *(232, 281, 441),  # epoll_wait, epoll_pwait, epoll_pwait2
+        *(242, 243),  # mq_timedsend, mq_timedreceive
+        426,  # io_uring_enter
+    )
+)
+
+_NO_CALL = (1 << 64) - 1
+_EINTR = (1 << 64) - 4
+_ERESTARTNOHAND = (1 << 64) - 514
+_ERESTART_RESTARTBLOCK = (1 << 64) - 516
+_RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))  # include/linux/errno.h
+
+
+def rewind_call(registers: Any) -> bool:
+    """What the kernel does on its way out (arch/x86/kernel/signal.c, arch_do_signal_or_restart)."""
+    if registers.orig_rax == _NO_CALL or registers.rax not in _RESTARTS:
+        return False
+    again = registers.rax == _ERESTART_RESTARTBLOCK
+    registers.rax = TABLE.numbers["restart_syscall"] if again else registers.orig_rax
+    registers.rip -= 2  # the length of `syscall`
+    return True
+
+
+def restart_call(registers: Any) -> bool:
+    """Replace EINTR by what the kernel itself uses for calls that only a handler interrupts."""
+    if registers.rax != _EINTR or registers.orig_rax not in _GIVE_UP:
+        return False
+    registers.rax = _ERESTARTNOHAND
+    return True
+
 
 def guards_returns(registers: Any) -> bool:
     """Whether arch_prctl is to enable the shadow stack (Documentation/arch/x86/shstk.rst)."""

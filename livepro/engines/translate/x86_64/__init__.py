@@ -10,6 +10,7 @@ from livepro.engines.translate.x86_64.source import Reader, Text
 class X86_64:
     """See `livepro.engines.translate.backend.Backend`."""
 
+    system_call = machine.SYSTEM_CALL
     gadget = machine.GADGET
     stop = encode.INT3
     jump = encode.jump(0)
@@ -21,6 +22,8 @@ class X86_64:
     link = staticmethod(encode.link)
     jump_far_away = staticmethod(encode.jump_far_away)
     raises_trap = staticmethod(machine.raises_trap)
+    obstacle = staticmethod(machine.obstacle)
+    forget_call = staticmethod(machine.forget_call)
     stepped = staticmethod(machine.stepped)
     enter_area = staticmethod(machine.enter_area)
     set_own = staticmethod(machine.set_own)

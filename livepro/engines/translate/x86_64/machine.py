@@ -10,7 +10,8 @@ from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.isa.x86_64.registers import Registers
 from livepro.linux import ptrace
 
-GADGET = b"\x0f\x05\xcc"
+SYSTEM_CALL = b"\x0f\x05"
+GADGET = SYSTEM_CALL + b"\xcc"
 """syscall; int3: what calls made inside a process go through."""
 
 # The register that leads to a thread's area, as an offset in `struct user`: programs for
@@ -21,6 +22,23 @@ _INT1 = 0xF1
 
 # si_code of a step's SIGTRAP: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _STEPPED = (1, 2)  # TRAP_BRKPT (on the way out of a system call), TRAP_TRACE
+
+_NO_CALL = (1 << 64) - 1  # orig_rax of a thread that is in no system call
+_USER_32_CS = 0x23  # arch/x86/include/asm/segment.h: the code segment of 32-bit programs
+
+
+def obstacle(registers: Any) -> str:
+    """What keeps a thread from being translated, as a clause; empty if nothing does."""
+    if registers.cs == _USER_32_CS:
+        return "runs 32-bit code"
+    if registers.gs_base:
+        return "uses the gs segment itself"
+    return ""
+
+
+def forget_call(registers: Any) -> None:
+    """Keep the kernel from beginning again the system call that a thread is in."""
+    registers.orig_rax = _NO_CALL
 
 
 def stepped(info: ptrace.SignalInfo | None) -> bool:

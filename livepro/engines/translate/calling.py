@@ -1,0 +1,101 @@
+"""System calls made as a thread of a program that runs: nothing of the program's is written to.
+
+The call is a single step over a system call instruction that is there anyway, in
+the vDSO or a library. The thread's signals wait meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import Any
+
+from livepro.engines.translate.backend import Backend
+from livepro.engines.translate.memory import check_result
+from livepro.errors import LiveproError
+from livepro.linux import ptrace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee import TracedProcess
+
+_ALL = 0xFFFF_FFFF_FFFF_FFFF
+_ALL_BUT_TRAPS = _ALL & ~(1 << signal.SIGTRAP - 1)
+"""Signals to wait. A trap that finds SIGTRAP blocked would reset its action."""
+
+
+def find_gadget(process: TracedProcess, instruction: bytes) -> int:
+    """The address of a system call `instruction` in a program's code. Raises LiveproError."""
+    mappings = [m for m in process.space.mappings if m.executable and m.readable]
+    for mapping in sorted(mappings, key=lambda m: (m.path != "[vdso]", "libc" not in m.path)):
+        if mapping.stable_code and mapping.path != "[vsyscall]":
+            code = process.memory.read(mapping.start, mapping.end - mapping.start)
+            at = code.find(instruction)
+            if at >= 0:
+                return mapping.start + at
+    raise LiveproError(
+        "There is no system call instruction in the program's code, through which memory could be mapped.",
+        "Use `--engine block` or `--engine step`.",
+    )
+
+
+class SteppedCalls:
+    """Makes system calls as thread `tid` of process `pid`, which is stopped.
+
+    `layout` names the registers; `gadget` is where a system call instruction stands.
+    """
+
+    def __init__(self, pid: int, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
+        self.pid = pid
+        self._tid = tid
+        self._layout = layout
+        self._backend = backend
+        self._gadget = gadget
+
+    def call(self, number: int, *arguments: int) -> int:
+        """Make one system call; returns its result. The thread is then in the stop of a step.
+        Raises OSError when the call fails, ProcessLookupError when the thread is gone."""
+        tid, layout = self._tid, self._layout
+        saved = ptrace.get_registers(tid, layout.structure)
+        registers = ptrace.get_registers(tid, layout.structure)
+        setattr(registers, layout.pc, self._gadget)
+        setattr(registers, layout.syscall_number, number)
+        for name, value in zip(layout.syscall_arguments, arguments, strict=False):
+            setattr(registers, name, value & _ALL)
+        self._backend.forget_call(registers)
+        mask = ptrace.signal_mask(tid)
+        ptrace.set_signal_mask(tid, _ALL_BUT_TRAPS)
+        interrupted = False
+        try:
+            ptrace.set_registers(tid, registers)
+            while True:
+                ptrace.call(ptrace.PTRACE_SINGLESTEP, tid)
+                status = os.waitpid(tid, WALL)[1]
+                if not is_stop(status) or stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
+                    raise ProcessLookupError(f"thread {tid} ended during a call made inside it")
+                if stop_event(status):
+                    interrupted = True
+                elif stop_signal(status) == signal.SIGTRAP:
+                    after = ptrace.get_registers(tid, layout.structure)
+                    if getattr(after, layout.pc) != self._gadget:
+                        break
+            result = int(getattr(after, layout.syscall_result))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                ptrace.set_registers(tid, saved)
+                ptrace.set_signal_mask(tid, mask)
+                if interrupted:
+                    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # again: that stop was somebody's
+        return check_result(result, number, tid)
+
+
+def stop_anew(tid: int) -> None:
+    """Bring a thread from the stop of a step into one in which nothing is under way (or into
+    its process's group stop), without letting it execute anything. Raises OSError."""
+    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+    while True:
+        ptrace.call(ptrace.PTRACE_CONT, tid)
+        status = os.waitpid(tid, WALL)[1]
+        if not is_stop(status) or stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
+            raise ProcessLookupError(f"thread {tid} has ended")
+        if stop_event(status) == ptrace.PTRACE_EVENT_STOP:
+            return

@@ -1,0 +1,134 @@
+"""Threads let go: each back in its own code with its own registers, and livepro's memory unmapped.
+
+Once detaching has been asked for, every thread is told to make one more stop. Whatever stop
+it makes then, it is brought to a boundary between the program's instructions, what it executed
+of its block is counted, and it is released. The last one to run in an address space takes
+livepro's memory down first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from typing import Any
+
+from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.taking import TakingOver
+from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.model import Flow
+from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.tracer import trap_pending
+
+
+class Leaving(TakingOver):
+    """The part of the translate engine that lets threads go."""
+
+    def part(self, thread: TracedThread) -> bool:
+        state = self._states.get(thread.tid)
+        if state is None:
+            self.tracer.release(thread)
+            return True
+        if state.mode in (Mode.DELIVERING, Mode.SETTLING) or trap_pending(thread.tid):
+            return False  # the stop to come says where it is
+        if state.mode is Mode.NATIVE:
+            pc = self._pc(thread.tid)
+            stop = state.native
+            if stop is not None and stop.block is not None:
+                self._uncount(state, stop.block, stop.index + (pc != state.at), counted=stop.counted)
+            self._park(state, thread.registers(), pc)
+        else:
+            self._part_here(state)
+        return True
+
+    def _part_here(self, state: TranslatedThread) -> None:
+        """Let a thread in the cache go, from the next boundary between instructions on."""
+        pc = self._pc(state.thread.tid)
+        place = state.space.locate(pc)
+        if place is not None and not place.exact and self._before_call(place.block, place.index):
+            # In the check of the call's number, which has changed rcx. So will the call, and
+            # stepping into that could take for ever.
+            self._uncount(state, place.block, place.index, counted=place.counted)
+            self._park(state, state.thread.registers(), place.pc)
+            return
+        self._deliver_or_settle(state)
+
+    @staticmethod
+    def _before_call(block: Block, index: int) -> bool:
+        return block.source.facts[index].flow is Flow.SYSCALL
+
+    # -- where threads would be let run on
+
+    def _go(self, state: TranslatedThread, address: int) -> None:
+        if not self.leaving:
+            super()._go(state, address)
+            return
+        self._write_pc(state.thread.tid, address)
+        state.mode = Mode.RUNNING
+        self._part_here(state)
+
+    def _enter(self, state: TranslatedThread, pc: int) -> None:
+        if not self.leaving:
+            super()._enter(state, pc)
+            return
+        self._park(state, state.thread.registers(), pc)
+
+    def _missed(self, state: TranslatedThread) -> None:
+        target = self._backend.branch_target(state.thread.tid)
+        if not self.leaving or self._backend.faults_before(target):
+            super()._missed(state)
+            return
+        registers = state.thread.registers()
+        self._backend.give_back(registers, state.words)
+        self._park(state, registers, target)
+
+    def _begin_native(self, state: TranslatedThread, stop: Stop) -> None:
+        block = stop.block
+        if not self.leaving or block is None:
+            super()._begin_native(state, stop)
+            return
+        self._uncount(state, block, stop.index, counted=stop.counted)
+        self._park(state, state.thread.registers(), block.source.pc + block.source.offsets[stop.index])
+
+    def _deliver(self, state: TranslatedThread, registers: Any, pc: int) -> None:
+        if self.leaving and state.held is None:
+            self._park(state, registers, pc)
+        else:
+            super()._deliver(state, registers, pc)
+
+    # -- letting go
+
+    @abstractmethod
+    def _close(self, state: TranslatedThread) -> None:
+        """Take a thread's counters down and give its area back."""
+
+    def _park(self, state: TranslatedThread, registers: Any, pc: int) -> None:
+        """Let a thread go at the program's address `pc` with these registers, but its own segment base."""
+        thread, space = state.thread, state.space
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+            setattr(registers, self.isa.registers.pc, pc)
+            self._backend.set_own(thread.tid, registers, state.words, state.program_base)
+        self._close(state)
+        if not self._in_use(space):
+            self._take_down(thread.process, thread.tid, space)
+        self.tracer.release(thread)
+
+    def _in_use(self, space: CodeSpace) -> bool:
+        """Whether a thread may yet be in one of a space's caches."""
+        if any(state.space is space for state in self._states.values()):
+            return True
+        born = self.tracer.newborn
+        return any(
+            self._spaces.get(process) is space
+            or (process.shares_memory and self._inherited.get(process) is space)
+            for process in born
+        )
+
+    def _take_down(self, process: TracedProcess, tid: int, space: CodeSpace) -> None:
+        """Unmap livepro's memory, through a stopped thread that is out of it."""
+        memory = space.memory
+        files = [memory.data, *memory.windows, *(cache.file for cache in space.caches)]
+        calls = self._calls(process, tid)
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: gone with it
+            for file in files:
+                calls.call(self._numbers["munmap"], file.base, file.size)

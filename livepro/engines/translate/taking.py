@@ -1,0 +1,89 @@
+"""Threads taken over while they run: livepro's memory mapped into a program in full swing.
+
+Nothing of the program's own is written to, not even for a moment, since other
+threads may be running: calls are made through an instruction that is there anyway
+(`calling`). A thread that waits inside a system call is placed behind the copy of
+that call's instruction; the kernel winds it back by the instruction's length, as it
+would have at the original.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from livepro.engines.translate import memory
+from livepro.engines.translate.calling import SteppedCalls, find_gadget, stop_anew
+from livepro.engines.translate.delivery import SignalDelivery
+from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.errors import LiveproError
+from livepro.tracee import TracedProcess, TracedThread
+
+_PLACES = 3  # mappings of the program's own may come in between
+
+
+class TakingOver(SignalDelivery):
+    """The part of the translate engine that enters processes and threads which run already."""
+
+    def _calls(self, process: TracedProcess, tid: int) -> SteppedCalls:
+        """Means to make system calls as a stopped thread of a process that was attached to."""
+        gadget = self._gadgets.get(process)
+        if gadget is None:
+            gadget = self._gadgets[process] = find_gadget(process, self._backend.system_call)
+        return SteppedCalls(process.pid, tid, self.isa.registers, self._backend, gadget)
+
+    def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
+        process = thread.process
+        if not process.attached:
+            return super()._sharing(thread, gadget)
+        return memory.Sharing(self._calls(process, thread.tid), process.memory, self._numbers, 0)
+
+    def _open_running(self, thread: TracedThread) -> CodeSpace:
+        """Map livepro's memory into a process that runs, through one of its threads."""
+        process = thread.process
+        for attempt in range(1, _PLACES + 1):
+            process.remapped()
+            try:
+                space = self._lay_out(thread, self._pc(thread.tid))
+                break
+            except FileExistsError:
+                if attempt == _PLACES:
+                    raise
+        stop_anew(thread.tid)
+        return space
+
+    @abstractmethod
+    def _lay_out(self, thread: TracedThread, gadget: int) -> CodeSpace:
+        """Map livepro's memory into a process, through a stopped thread of it whose code is near `gadget`."""
+
+    def _check_takeable(self, thread: TracedThread) -> None:
+        """Raises LiveproError for a thread that cannot run from a code cache."""
+        cause = self._backend.obstacle(thread.registers())
+        if cause:
+            raise LiveproError(
+                f"Thread {thread.tid} of process {thread.process.pid} {cause}: it cannot be translated.",
+                "Use `--engine block` or `--engine step`.",
+            )
+
+    def _take(self, state: TranslatedThread) -> bool:
+        """Place a thread that waits in a system call behind that call's copy; False if it
+        does not wait in one, or its call must be begun anew natively."""
+        thread = state.thread
+        registers = thread.registers()
+        if not self.isa.rewind_call(registers):
+            return False
+        block = self._translate(state, getattr(registers, self.isa.registers.pc))
+        behind = None
+        if block is not None:
+            behind = next((at for at, index in block.details.behind_syscall.items() if index == 1), None)
+        if block is None or behind is None:
+            self._backend.forget_call(registers)
+            thread.set_registers(registers)
+            return False
+        if behind >= block.counted:
+            # Its counter has been passed by, though the block will be executed from its start.
+            state.tally.entries[block.slot] += 1
+            if state.clock is not None:
+                state.clock.adjust(block.slot, len(block.source.facts), 0)
+        self._write_pc(thread.tid, block.start + behind)
+        return True

@@ -1,0 +1,94 @@
+"""Taking hold of a process that runs: every thread seized and told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+
+from livepro.linux import ptrace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+
+
+def seize(pid: int, options: int) -> list[int]:
+    """Seize every thread of process `pid` with ptrace `options` and tell it to stop; returns
+    their tids, the oldest first.
+
+    The threads are looked for again until there is no new one; those that seized
+    threads start from now on are tracees by themselves. Each will report a stop, but
+    maybe other events first. Raises OSError, with every thread let go again, when
+    the kernel refuses.
+    """
+    held: list[int] = []
+    ended: set[int] = set()  # or not to be seized for another reason
+    try:
+        while True:
+            new = [tid for tid in _threads(pid) if tid not in ended and tid not in held]
+            if not new:
+                return held
+            for tid in new:
+                try:
+                    ptrace.call(ptrace.PTRACE_SEIZE, tid, 0, options)
+                except ProcessLookupError:
+                    ended.add(tid)
+                    continue
+                except PermissionError:
+                    # It has exited (a leader whose other threads go on, or one on its way out), or
+                    # was started by a thread seized before.
+                    if _state(tid) in "ZX":
+                        ended.add(tid)
+                        continue
+                    if _tracer(tid) == threading.get_native_id():
+                        ended.add(tid)  # its creator will report it
+                        continue
+                    raise
+                held.append(tid)
+                with contextlib.suppress(ProcessLookupError):
+                    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+    except OSError:
+        for tid in held:
+            release(tid)
+        with contextlib.suppress(ProcessLookupError):
+            for tid in _threads(pid):
+                if _tracer(tid) == threading.get_native_id():
+                    release(tid)
+        raise
+
+
+def release(tid: int) -> None:
+    """Let a thread go that has been seized and told to stop, and nothing more."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        while is_stop(status := os.waitpid(tid, WALL)[1]):
+            number = 0 if stop_event(status) else stop_signal(status)
+            try:
+                ptrace.call(ptrace.PTRACE_DETACH, tid, 0, number)
+                return
+            except OSError as error:
+                if error.errno != errno.ESRCH:
+                    raise
+
+
+def _threads(pid: int) -> list[int]:
+    """Raises ProcessLookupError when the process is gone."""
+    try:
+        return sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda tid: (tid != pid, tid))
+    except FileNotFoundError:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH)) from None
+
+
+def _state(tid: int) -> str:
+    """The state letter of a thread (proc_pid_stat(5)), X when it is gone."""
+    try:
+        with open(f"/proc/{tid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def _tracer(tid: int) -> int:
+    try:
+        with open(f"/proc/{tid}/status", encoding="utf-8", errors="replace") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("TracerPid"))
+    except (OSError, StopIteration):
+        return 0
