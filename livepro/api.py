@@ -19,6 +19,10 @@ from livepro.model.itypes import ItypesSpec
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from livepro.attachment import Attachment
+    from livepro.engines.base import Engine
+    from livepro.isa.base import Isa
+
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
 
@@ -74,23 +78,86 @@ def run(
     be executed or measured (126), or an argument is wrong (2).
     """
     from livepro import isa
-    from livepro.analyses.bbv import next_cut
-    from livepro.engines.translate.depot import default_directory
     from livepro.linux.command import check_executable, resolve_command
     from livepro.session import Session
 
     if not command:
         raise LiveproError("There is no command to run.", "Give one: livepro run -- COMMAND [ARGS...].")
+    machine = isa.for_machine(platform.machine())
+    environment = _inherited() if env is None else _bytes(env)
+    executable = resolve_command(command[0], environment)
+    warnings = check_executable(executable, machine.name)
+    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache)
+    chosen.warnings.extend(warnings)
+    found = Session(chosen, machine).run(
+        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress
+    )
+    return _result(found)
+
+
+def attach(
+    pid: int,
+    *,
+    engine: str = "auto",
+    seconds: float | None = None,
+    instructions: int | None = None,
+    children: bool = False,
+    interval_size: int = 0,
+    bbv_dialect: str = "exact",
+    cache: bool | str | Path = True,
+    progress: Callable[[Progress], None] | None = None,
+    started: Callable[[Attachment], None] | None = None,
+) -> Result:
+    """Watch the running process `pid` for a while, let it go, and return what it executed meanwhile.
+
+    It is let go after `seconds`, once about `instructions` have been counted, when
+    `Attachment.detach` is called (`started` is given the attachment before it
+    begins), or when livepro is sent SIGINT, SIGTERM or SIGHUP. With `children` its
+    descendants are measured too, those there are and those to come. The result's
+    `exit` is None for a process that went on. The other arguments are those of `run`.
+
+    Should this process be killed by SIGKILL meanwhile, so is the one attached to; the
+    command line takes care of that (`livepro attach`).
+
+    Raises LiveproError, the process untouched, when it cannot be attached to.
+    """
+    from livepro import isa
+    from livepro.attachment import Attachment, Limits
+    from livepro.linux import target
+
+    if seconds is not None and seconds <= 0:
+        raise LiveproError(f"A measurement of {seconds} seconds is not possible.")
+    machine = isa.for_machine(platform.machine())
+    warnings = target.check(pid, machine.name)
+    following = "follow" if children else "ignore"
+    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache)
+    chosen.warnings.extend(warnings)
+    attachment = Attachment(chosen, machine, Limits(seconds, instructions))
+    if started is not None:
+        started(attachment)
+    found = attachment.watch(pid, children=children, interval_size=interval_size, progress=progress)
+    return _result(found)
+
+
+def _engine(
+    name: str,
+    machine: Isa,
+    children: str,
+    interval_size: int,
+    bbv_dialect: str,
+    cache: bool | str | Path,
+) -> Engine:
+    """The engine of that name with its options. Raises LiveproError for those that are wrong."""
+    from livepro.analyses.bbv import next_cut
+    from livepro.engines.translate.depot import default_directory
+    from livepro.linux.command import check_executable
+
     if children not in ("follow", "ignore"):
         raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")
     if interval_size < 0:
         raise LiveproError(f"An interval of {interval_size} instructions is not possible.")
     if bbv_dialect not in ("exact", "exp-bbv"):
         raise LiveproError(f"There is no dialect '{bbv_dialect}'.", "Choose 'exact' or 'exp-bbv'.")
-    machine = isa.for_machine(platform.machine())
-    environment = _inherited() if env is None else _bytes(env)
-    executable = resolve_command(command[0], environment)
-    warnings = check_executable(executable, machine.name)
 
     def cut(position: int) -> int:
         return next_cut(bbv_dialect, interval_size, position)
@@ -108,11 +175,10 @@ def run(
         measurable=measurable,
         kept=(default_directory() if cache is True else Path(cache)) if cache else None,
     )
-    chosen = engine_class(engine, machine.name)(machine, options)
-    chosen.warnings.extend(warnings)
-    found = Session(chosen, machine).run(
-        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress
-    )
+    return engine_class(name, machine.name)(machine, options)
+
+
+def _result(found: RunResult) -> Result:
     return Result(**{field.name: getattr(found, field.name) for field in fields(found)})
 
 

@@ -103,10 +103,9 @@ class Session:
         thread = threading.Thread(target=body, name="livepro", daemon=True)
         thread.start()
         try:
-            if progress is not None:
-                while not ended.wait(_REPORT_EVERY):
-                    if (snapshot := self._snapshot()) is not None:
-                        progress(snapshot)
+            while not ended.wait(self._look()):
+                if progress is not None and (snapshot := self._snapshot()) is not None:
+                    progress(snapshot)
             thread.join()
         except BaseException:  # from `progress`, or a signal handler of the caller's
             while thread.is_alive():
@@ -115,6 +114,10 @@ class Session:
             raise
         if failure:
             raise failure[0]
+
+    def _look(self) -> float:
+        """What is done now and then meanwhile; returns the seconds until the next time."""
+        return _REPORT_EVERY
 
     def _snapshot(self) -> Progress | None:
         try:

@@ -23,7 +23,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": {"tracee", "linux", "isa"},
     "results": {"engines", "linux", "isa"},  # from an engine's records to the model
     "session": {"results", "engines", "tracee", "linux", "isa"},
-    "api": {"session", "engines", "linux", "isa", "analyses", "formats"},
+    "attachment": {"session", "engines", "tracee", "linux", "isa"},
+    "api": {"session", "attachment", "engines", "linux", "isa", "analyses", "formats"},
     "ui": {"analyses", "formats"},
     "cli": {"api", "session", "analyses", "formats", "ui"},
     "__main__": {"cli"},

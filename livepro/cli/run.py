@@ -136,7 +136,7 @@ def main(argv: Sequence[str]) -> int:
         )
     for error in errors:
         print(f"livepro: {error}", file=sys.stderr)
-    return UNWRITTEN if errors else result.exit
+    return UNWRITTEN if errors else result.exit or 0
 
 
 def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from livepro.engines.recording import CutRule, ImageRecord
-from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
+from livepro.tracee.stops import WAIT_FLAGS, in_hand
+
+_PATIENCE = 5.0  # seconds for threads to stop, when livepro has failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,10 @@ class Engine(ABC):
         self.tracer.launch(executable, command, environment, aslr=aslr)
 
     def attach(self, pid: int, ppid: int = 0) -> None:
-        """Take over a process that runs, and watch it under the engine from `run` on. Several
-        processes may be attached to. Raises LiveproError when that is refused; the process
-        is then as it was."""
+        """Take hold of a process that runs, to be watched from `run` on; several may be. Raises
+        OSError when that is refused; the process is then as it was."""
         self._hang_bell()
-        try:
-            self.tracer.attach(pid, ppid)
-        except OSError as error:
-            raise LiveproError(f"Process {pid} cannot be traced: {os.strerror(error.errno or 0)}.") from None
+        self.tracer.attach(pid, ppid)
 
     @abstractmethod
     def run(self) -> None:
@@ -127,6 +125,48 @@ class Engine(ABC):
         for tid in self.tracer.threads:
             with contextlib.suppress(ProcessLookupError):
                 ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+
+    def rescue(self) -> None:
+        """After an error of livepro's own: let everything go, each thread as well as still can be.
+        Never raises. For the thread that ran the engine."""
+        until = time.monotonic() + _PATIENCE
+        with contextlib.suppress(Exception):
+            self.leave()
+        for tid in self.tracer.tids:
+            self._rescue(tid)
+        while self.tracer.busy and time.monotonic() < until:
+            try:
+                tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not tid:
+                time.sleep(0.001)
+                continue
+            try:
+                self.tracer.dispatch(tid, status)
+            except Exception:
+                self._rescue(tid)
+        self.tracer.bell.take_down()
+
+    def _rescue(self, tid: int) -> None:
+        """Let a thread go if an error has come between its stop and its going on."""
+        if not in_hand(tid):
+            return
+        thread = self.tracer.threads.get(tid)
+        try:
+            if thread is None:
+                ptrace.call(ptrace.PTRACE_DETACH, tid)
+                self.tracer.forget(tid)
+            else:
+                self.salvage(thread)
+        except Exception:
+            if thread is not None and thread.tid in self.tracer.threads:
+                self.tracer.release(thread)
+
+    def salvage(self, thread: TracedThread) -> None:
+        """Let a thread go that is in a stop of any kind, which may have been dealt with in part."""
+        if not self.part(thread):
+            self.resume(thread)
 
     def _hang_bell(self) -> None:
         if not self.tracer.bell.pid:

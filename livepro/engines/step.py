@@ -23,7 +23,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.tracer import WAIT_FLAGS
+from livepro.tracee.stops import WAIT_FLAGS
 
 __all__ = ["StepBlock", "StepEngine", "StepThread"]
 

@@ -4,7 +4,8 @@
 ``livepro/1`` has these keys; whoever reads one must not mind others.
 
 Top level: ``schema`` ("livepro/1"), ``livepro`` (version), ``engine``,
-``command`` (list of strings), ``exit`` (as a shell reports it),
+``command`` (list of strings), ``exit`` (as a shell reports it; null for a process
+that was attached to and let go while it ran),
 ``wall_seconds``, ``interval_size`` (0: no vectors), ``warnings``, ``stats``
 (the engine's own figures), the totals, and ``processes``.
 
@@ -85,7 +86,7 @@ RUN: dict[str, Any] = {
     "livepro": str,
     "engine": str,
     "command": [str],
-    "exit": int,
+    "exit": (int, None),
     "wall_seconds": float,
     "interval_size": int,
     **TOTALS,

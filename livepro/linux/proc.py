@@ -125,6 +125,35 @@ def status_field(tid: int, name: str) -> str:
     raise KeyError(name)
 
 
+def parent(pid: int) -> int:
+    """The pid of a process's parent, 0 when it is gone."""
+    try:
+        return int(status_field(pid, "PPid"))
+    except (OSError, KeyError):
+        return 0
+
+
+def tracer(tid: int) -> int:
+    """The thread that traces a thread, 0 if none does."""
+    try:
+        return int(status_field(tid, "TracerPid"))
+    except (OSError, KeyError):
+        return 0
+
+
+TRACED = "t"
+"""`thread_state` of a thread that its tracer has stopped."""
+
+
+def thread_state(tid: int) -> str:
+    """The state letter of a thread (proc_pid_stat(5)), "X" when it is gone."""
+    try:
+        with open(f"/proc/{tid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
 def thread_name(tid: int) -> str:
     """The thread's name as the kernel keeps it, empty when it is gone."""
     try:

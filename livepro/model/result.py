@@ -37,9 +37,9 @@ class ProcessResult:
 @dataclass(frozen=True)
 class RunResult:
     """A run: every process, in order of start. `exit` is the command's status
-    as a shell reports it (None: it was let go while it ran), `interval_size` the basic block vector interval in
-    instructions (0: none), `stats` the engine's own figures (stops, blocks ...),
-    `warnings` what the user should know about the counts."""
+    as a shell reports it (None: it was let go while it ran), `interval_size` the
+    basic block vector interval in instructions (0: none), `stats` the engine's own
+    figures (stops, blocks ...), `warnings` what the user should know about the counts."""
 
     engine: str
     command: tuple[str, ...]

@@ -7,7 +7,7 @@ import errno
 import os
 import threading
 
-from livepro.linux import ptrace
+from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 
 
@@ -36,10 +36,10 @@ def seize(pid: int, options: int) -> list[int]:
                 except PermissionError:
                     # It has exited (a leader whose other threads go on, or one on its way out), or
                     # was started by a thread seized before.
-                    if _state(tid) in "ZX":
+                    if proc.thread_state(tid) in "ZX":
                         ended.add(tid)
                         continue
-                    if _tracer(tid) == threading.get_native_id():
+                    if proc.tracer(tid) == threading.get_native_id():
                         ended.add(tid)  # its creator will report it
                         continue
                     raise
@@ -51,7 +51,7 @@ def seize(pid: int, options: int) -> list[int]:
             release(tid)
         with contextlib.suppress(ProcessLookupError):
             for tid in _threads(pid):
-                if _tracer(tid) == threading.get_native_id():
+                if proc.tracer(tid) == threading.get_native_id():
                     release(tid)
         raise
 
@@ -75,20 +75,3 @@ def _threads(pid: int) -> list[int]:
         return sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda tid: (tid != pid, tid))
     except FileNotFoundError:
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH)) from None
-
-
-def _state(tid: int) -> str:
-    """The state letter of a thread (proc_pid_stat(5)), X when it is gone."""
-    try:
-        with open(f"/proc/{tid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
-
-
-def _tracer(tid: int) -> int:
-    try:
-        with open(f"/proc/{tid}/status", encoding="utf-8", errors="replace") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("TracerPid"))
-    except (OSError, StopIteration):
-        return 0

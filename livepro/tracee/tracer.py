@@ -12,17 +12,15 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.linux.wait import is_stop, stop_event, stop_signal
 from livepro.tracee.bell import Bell
 from livepro.tracee.launch import launch
+from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import seize
-
-_WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
-WAIT_FLAGS = WALL | _WNOTHREAD
+from livepro.tracee.stops import WAIT_FLAGS, absorb_trap
 
 _STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _THREAD_OPTIONS = (
@@ -33,55 +31,6 @@ _THREAD_OPTIONS = (
 )
 _BIRTHS = (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE)
 _CHILD_OPTIONS = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK
-
-
-class Listener(Protocol):
-    """What an engine is told. Each thread it is told of is stopped, unless said otherwise."""
-
-    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
-        """A process image begins: launched, forked from `parent`, or exec'd."""
-
-    def process_ended(self, process: TracedProcess) -> None:
-        """All its threads have gone; `exit` is set, unless an exec ended the image."""
-
-    def thread_started(self, thread: TracedThread) -> None:
-        """A thread is about to execute its first instruction."""
-
-    def trapped(self, thread: TracedThread) -> None:
-        """A SIGTRAP stop: a step, a breakpoint, or the program's own trap."""
-
-    def signalled(self, thread: TracedThread, number: int) -> None:
-        """A signal is about to be delivered; resume with it."""
-
-    def stopped(self, thread: TracedThread) -> None:
-        """The thread enters a group stop; the tracer lets it lie there."""
-
-    def interrupted(self, thread: TracedThread) -> None:
-        """A stop that is neither: behind a fork or clone, after SIGCONT, on request."""
-
-    def exiting(self, thread: TracedThread, in_exec: bool) -> None:
-        """The thread has executed its last instruction of this image."""
-
-    def gone(self, thread: TracedThread) -> None:
-        """The thread is no more (and cannot be asked anything). `exiting` may have
-        come before; after SIGKILL it may not have."""
-
-    def resume(self, thread: TracedThread, number: int = 0) -> None:
-        """Let the thread run on, delivering signal `number` if not 0."""
-
-    def rung(self) -> None:
-        """Somebody has rung the bell."""
-
-    def woken(self, thread: TracedThread) -> None:
-        """The tracer made the thread stop, wherever it was."""
-
-    def part(self, thread: TracedThread) -> bool:
-        """The thread is to be let go: whether it has been, or will be without another stop."""
-
-    def let_go(self, tid: int, parent: TracedProcess) -> bool:
-        """A child process `tid`, not yet running, is to be left to itself: whether it may.
-        If not, since it shares its parent's memory, it is followed until it execs or ends,
-        as a process that is not `wanted`."""
 
 
 class Tracer:
@@ -162,7 +111,7 @@ class Tracer:
         if thread.tid == thread.process.pid:
             self._leaderless.add(thread.process)
         with contextlib.suppress(OSError):  # killed meanwhile
-            number = _absorb_trap(thread.tid) or number
+            number = absorb_trap(thread.tid) or number
             ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
         self._left(thread.process)
 
@@ -185,7 +134,8 @@ class Tracer:
         thread = TracedThread(tid, process, self.layout, born)
         self.threads[tid] = thread
         self.listener.thread_started(thread)
-        self.listener.resume(thread)
+        if not (self.leaving and self.listener.part(thread)):
+            self.listener.resume(thread)
 
     def _take_over(self, tid: int, status: int) -> None:
         """A thread that has been seized while it ran stops for the first time."""
@@ -368,6 +318,18 @@ class Tracer:
             self.listener.process_ended(process)
 
     @property
+    def tids(self) -> list[int]:
+        """All threads that are traced, or about to be."""
+        return [*self.threads, *self._seized, *self._awaited]
+
+    def forget(self, tid: int) -> None:
+        """A thread that had not started for the listener is traced no longer."""
+        for waiting in (self._seized, self._awaited):
+            process, _ = waiting.pop(tid, (None, 0))
+            if process is not None:
+                self._left(process)
+
+    @property
     def newborn(self) -> list[TracedProcess]:
         """The process of each thread that is known to exist and has not started for the listener."""
         return [process for process, _ in self._awaited.values() if process is not None]
@@ -396,25 +358,3 @@ class Tracer:
     def live(self) -> list[TracedProcess]:
         """The processes that have not ended."""
         return list(self._live.values())
-
-
-def trap_pending(tid: int) -> bool:
-    """Whether a trap of the thread's has yet to be reported. Raises OSError when it is gone."""
-    return bool(int(proc.status_field(tid, "SigPnd"), 16) >> signal.SIGTRAP - 1 & 1)
-
-
-def _absorb_trap(tid: int) -> int:
-    """Have a trap that the tracing caused, and that has yet to be reported, reported now: it
-    would end the program. Returns the signal to deliver, 0 if none. Raises OSError."""
-    while trap_pending(tid):
-        ptrace.call(ptrace.PTRACE_CONT, tid)
-        status = os.waitpid(tid, WALL)[1]
-        if not is_stop(status):
-            raise ProcessLookupError(f"thread {tid} has ended")
-        if stop_event(status):
-            continue
-        number = stop_signal(status)
-        info = ptrace.signal_info(tid)
-        if number != signal.SIGTRAP or (info is not None and info.code <= 0):
-            return number
-    return 0

@@ -30,9 +30,9 @@ import os
 import signal
 
 from livepro.engines.base import EngineOptions, run_free
+from livepro.engines.block.leaving import Leaving
 from livepro.engines.block.patching import ADDRESS_MASK
 from livepro.engines.block.plan import Path
-from livepro.engines.block.spaces import Spaces
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread
@@ -40,10 +40,10 @@ from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
-from livepro.tracee.tracer import WAIT_FLAGS
+from livepro.tracee.stops import WAIT_FLAGS
 
 
-class BlockEngine(Spaces):
+class BlockEngine(Leaving):
     """See `livepro.engines.base.Engine`."""
 
     name = "block"
@@ -275,11 +275,15 @@ class BlockEngine(Spaces):
         if not process.measured:
             return
         pc = self._pc(thread.tid)
-        self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in the registers it copied
+        if thread.attached:
+            pc = self._taken_at(thread)
+        else:
+            self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = BlockThread(thread, tally, record, self._texts[process], self._nodes[record])
         self._running[thread.tid] = state
         self._states[thread.tid] = state
         self._enter(state, pc)
+        self._hold(state)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
         state = self._running.pop(thread.tid, None)

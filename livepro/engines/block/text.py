@@ -158,6 +158,25 @@ class Text:
             site.planted = False
             memory.write(site.address, site.original)
 
+    def lift_all(self, memory: Memory) -> None:
+        """Give all original bytes back, and take no more breakpoints."""
+        pages: dict[int, list[Site]] = {}
+        for site in self.sites.values():
+            site.barred = True
+            if site.planted:
+                site.planted = False
+                pages.setdefault(site.address & -_PAGE, []).append(site)
+        self.closed = True
+        for page, sites in pages.items():
+            # A write costs more than its length.
+            content = bytearray(memory.read(page, _PAGE + len(self.breakpoint.code)))
+            first = min(site.address for site in sites) - page
+            last = max(site.address + len(site.original) for site in sites) - page
+            for site in sites:
+                at = site.address - page
+                content[at : at + len(site.original)] = site.original
+            memory.write(page + first, bytes(content[first:last]))
+
     def forget(self, site: Site) -> None:
         """Drop a site, whatever stands there now."""
         if self.sites.get(site.address) is site:

@@ -146,12 +146,16 @@ class TranslateEngine(Leaving):
         finally:
             thread.write(entry, text)
 
-    def _lay_out(self, thread: TracedThread, gadget: int) -> CodeSpace:
-        """Map livepro's memory into a process, through a stopped thread of it whose code is at hand."""
+    def _lay_out(
+        self, thread: TracedThread, gadget: int, made: list[memory.SharedFile] | None = None
+    ) -> CodeSpace:
         process = thread.process
         sharing = self._sharing(thread, gadget)
+        made = [] if made is None else made
         data = sharing.create(layout.DATA_SIZE, memory.data_address(process.space), executable=False)
+        made.append(data)
         areas = sharing.create(layout.AREAS_SIZE, memory.areas_address(process.space), executable=False)
+        made.append(areas)
         process.remapped()
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)

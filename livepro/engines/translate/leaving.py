@@ -9,6 +9,7 @@ livepro's memory down first.
 from __future__ import annotations
 
 import contextlib
+import signal
 from abc import abstractmethod
 from typing import Any
 
@@ -16,9 +17,10 @@ from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.taking import TakingOver
 from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.linux import ptrace
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.tracer import trap_pending
+from livepro.tracee.stops import trap_pending
 
 
 class Leaving(TakingOver):
@@ -41,9 +43,24 @@ class Leaving(TakingOver):
             self._part_here(state)
         return True
 
+    def salvage(self, thread: TracedThread) -> None:
+        state = self._states.get(thread.tid)
+        info = ptrace.signal_info(thread.tid)
+        if state is None or info is None or info.signo != signal.SIGTRAP:
+            super().salvage(thread)
+        elif state.mode is Mode.RUNNING and info.code >> 8 == 0:
+            self._stopped_in_cache(state)
+        elif info.code >> 8 == 0:
+            self.trapped(thread)
+        else:
+            super().salvage(thread)
+
     def _part_here(self, state: TranslatedThread) -> None:
         """Let a thread in the cache go, from the next boundary between instructions on."""
         pc = self._pc(state.thread.tid)
+        if not state.space.holds(pc):  # an error came between
+            self._park(state, state.thread.registers(), pc)
+            return
         place = state.space.locate(pc)
         if place is not None and not place.exact and self._before_call(place.block, place.index):
             # In the check of the call's number, which has changed rcx. So will the call, and
@@ -127,7 +144,7 @@ class Leaving(TakingOver):
     def _take_down(self, process: TracedProcess, tid: int, space: CodeSpace) -> None:
         """Unmap livepro's memory, through a stopped thread that is out of it."""
         memory = space.memory
-        files = [memory.data, *memory.windows, *(cache.file for cache in space.caches)]
+        files = [memory.data, *memory.windows, *(cache.file for cache in space.caches.all)]
         calls = self._calls(process, tid)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: gone with it
             for file in files:

@@ -25,7 +25,7 @@ from livepro.linux.proc import Mapping
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.tracer import WAIT_FLAGS
+from livepro.tracee.stops import WAIT_FLAGS
 
 _BELOW_RED_ZONE = 1024  # bytes below the stack pointer that no program uses
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h

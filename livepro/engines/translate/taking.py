@@ -39,22 +39,30 @@ class TakingOver(SignalDelivery):
         return memory.Sharing(self._calls(process, thread.tid), process.memory, self._numbers, 0)
 
     def _open_running(self, thread: TracedThread) -> CodeSpace:
-        """Map livepro's memory into a process that runs, through one of its threads."""
+        """Map livepro's memory into a process that runs, through one of its threads. Raises
+        LiveproError or OSError when that is refused; nothing is left there then."""
         process = thread.process
         for attempt in range(1, _PLACES + 1):
             process.remapped()
+            made: list[memory.SharedFile] = []
             try:
-                space = self._lay_out(thread, self._pc(thread.tid))
+                space = self._lay_out(thread, self._pc(thread.tid), made)
                 break
-            except FileExistsError:
-                if attempt == _PLACES:
+            except (OSError, LiveproError) as error:
+                calls = self._calls(process, thread.tid)
+                for file in made:
+                    calls.call(self._numbers["munmap"], file.base, file.size)
+                if not isinstance(error, FileExistsError) or attempt == _PLACES:
                     raise
         stop_anew(thread.tid)
         return space
 
     @abstractmethod
-    def _lay_out(self, thread: TracedThread, gadget: int) -> CodeSpace:
-        """Map livepro's memory into a process, through a stopped thread of it whose code is near `gadget`."""
+    def _lay_out(
+        self, thread: TracedThread, gadget: int, made: list[memory.SharedFile] | None = None
+    ) -> CodeSpace:
+        """Map livepro's memory into a process, through a stopped thread of it whose code is near
+        `gadget`; what has been mapped is added to `made`."""
 
     def _check_takeable(self, thread: TracedThread) -> None:
         """Raises LiveproError for a thread that cannot run from a code cache."""
@@ -72,7 +80,8 @@ class TakingOver(SignalDelivery):
         registers = thread.registers()
         if not self.isa.rewind_call(registers):
             return False
-        block = self._translate(state, getattr(registers, self.isa.registers.pc))
+        pc = getattr(registers, self.isa.registers.pc)
+        block = state.space.find(pc) if self._translate(state, pc) is not None else None
         behind = None
         if block is not None:
             behind = next((at for at, index in block.details.behind_syscall.items() if index == 1), None)

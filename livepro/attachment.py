@@ -1,0 +1,134 @@
+"""One measurement of processes that run already: taken over, watched for a while, let go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+from livepro.engines.base import Engine, Progress
+from livepro.isa.base import Isa
+from livepro.linux import proc, target
+from livepro.model import RunResult
+from livepro.session import Handler, Session
+
+_LOOK_EVERY = 0.01  # seconds between two looks at the instruction count, where it ends the measurement
+_LAST = 10.0  # seconds that letting go may take once livepro itself has failed
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to let go: after so many seconds, or once so many instructions have been counted
+    (which is looked at a hundred times a second). None: when told to, or when the processes end."""
+
+    seconds: float | None = None
+    instructions: int | None = None
+
+
+class Attachment(Session):
+    """Processes attached to under one engine.
+
+    SIGINT, SIGQUIT, SIGTERM and SIGHUP to livepro let the processes go, and so does every
+    error; what has been counted until then is the result of the former. SIGTSTP is
+    ignored meanwhile: processes that wait for livepro must not wait for its being continued.
+    As for a run, this holds where `watch` is called from the main thread.
+    """
+
+    def __init__(self, engine: Engine, isa: Isa, limits: Limits) -> None:
+        super().__init__(engine, isa)
+        self._limits = limits
+        self._until: float | None = None
+
+    def watch(
+        self,
+        pid: int,
+        *,
+        children: bool = False,
+        interval_size: int,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> RunResult:
+        """Attach to a process, and with `children` to its descendants; watch until a limit is
+        reached, they have ended, or `detach` is called; let them go, and return what they
+        executed meanwhile.
+
+        Raises LiveproError when one of them cannot be attached to; all are let go then.
+        """
+        began = time.monotonic()
+        if self._limits.seconds is not None:
+            self._until = began + self._limits.seconds
+        command = proc.command_line(pid)
+        engine = self.engine
+
+        def trace() -> None:
+            try:
+                self._attach(pid)
+                if children:
+                    self._attach_descendants(pid)
+                engine.run()
+            except BaseException:
+                engine.rescue()
+                raise
+
+        with self._signals():
+            self._in_thread(trace, progress)
+        return self._result(command, time.monotonic() - began, interval_size)
+
+    def _attach(self, pid: int) -> None:
+        try:
+            self.engine.attach(pid, proc.parent(pid))
+        except OSError as error:
+            raise target.refusal(pid, error) from None
+
+    def _attach_descendants(self, pid: int) -> None:
+        """Those that there are; those to come are told of by the kernel, once their parents are seized."""
+        seen = {*target.lineage(os.getpid())}
+        while new := [child for child in target.descendants(pid) if child not in seen]:
+            for child in new:
+                seen.add(child)
+                try:
+                    self.engine.attach(child, proc.parent(child))
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    if proc.tracer(child) != threading.get_native_id():
+                        self.engine.warnings.append(
+                            f"{target.refusal(child, error).cause} It is not counted."
+                        )
+
+    def detach(self) -> None:
+        """Let the processes go. Safe in any thread and in signal handlers."""
+        self.engine.request_detach()
+
+    def _look(self) -> float:
+        """See whether a limit has been reached; returns the seconds until the next look."""
+        limits = self._limits
+        pause = super()._look()
+        if self._until is not None:
+            left = self._until - time.monotonic()
+            if left <= 0:
+                self.detach()
+            pause = min(pause, max(left, 0.001)) if left > 0 else pause
+        if limits.instructions is not None:
+            snapshot = self._snapshot()
+            if snapshot is not None and snapshot.instructions >= limits.instructions:
+                self.detach()
+            pause = min(pause, _LOOK_EVERY)
+        return pause
+
+    def _handlers(self) -> dict[signal.Signals, Handler]:
+        leave = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+        return {**dict.fromkeys(leave, self._leave), signal.SIGTSTP: self._ignore}
+
+    def _leave(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() == self._pid:
+            self.detach()
+
+    def _ignore(self, number: int, frame: FrameType | None) -> None:
+        pass
+
+    def _kill(self) -> None:
+        self.detach()

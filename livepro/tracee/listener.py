@@ -1,0 +1,56 @@
+"""What the tracer tells the engine."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from livepro.tracee.process import TracedProcess, TracedThread
+
+
+class Listener(Protocol):
+    """What an engine is told. Each thread it is told of is stopped, unless said otherwise."""
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        """A process image begins: launched, forked from `parent`, or exec'd."""
+
+    def process_ended(self, process: TracedProcess) -> None:
+        """All its threads have gone; `exit` is set, unless an exec ended the image."""
+
+    def thread_started(self, thread: TracedThread) -> None:
+        """A thread is about to execute its first instruction."""
+
+    def trapped(self, thread: TracedThread) -> None:
+        """A SIGTRAP stop: a step, a breakpoint, or the program's own trap."""
+
+    def signalled(self, thread: TracedThread, number: int) -> None:
+        """A signal is about to be delivered; resume with it."""
+
+    def stopped(self, thread: TracedThread) -> None:
+        """The thread enters a group stop; the tracer lets it lie there."""
+
+    def interrupted(self, thread: TracedThread) -> None:
+        """A stop that is neither: behind a fork or clone, after SIGCONT, on request."""
+
+    def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        """The thread has executed its last instruction of this image."""
+
+    def gone(self, thread: TracedThread) -> None:
+        """The thread is no more (and cannot be asked anything). `exiting` may have
+        come before; after SIGKILL it may not have."""
+
+    def resume(self, thread: TracedThread, number: int = 0) -> None:
+        """Let the thread run on, delivering signal `number` if not 0."""
+
+    def rung(self) -> None:
+        """Somebody has rung the bell."""
+
+    def woken(self, thread: TracedThread) -> None:
+        """The tracer made the thread stop, wherever it was."""
+
+    def part(self, thread: TracedThread) -> bool:
+        """The thread is to be let go: whether it has been, or will be without another stop."""
+
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        """A child process `tid`, not yet running, is to be left to itself: whether it may.
+        If not, since it shares its parent's memory, it is followed until it execs or ends,
+        as a process that is not `wanted`."""

@@ -1,0 +1,44 @@
+"""What a stop leaves to be known: whether it waits for an answer, whether another one is due."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from livepro.linux import proc, ptrace
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+
+WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
+WAIT_FLAGS = WALL | WNOTHREAD
+"""How the thread that traces waits."""
+
+
+def in_hand(tid: int) -> bool:
+    """Whether a thread is in a stop that has been reported, and waits to be resumed."""
+    flags = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT | WAIT_FLAGS
+    try:
+        return proc.thread_state(tid) == proc.TRACED and os.waitid(os.P_PID, tid, flags) is None
+    except OSError:
+        return False
+
+
+def trap_pending(tid: int) -> bool:
+    """Whether a trap of the thread's has yet to be reported. Raises OSError when it is gone."""
+    return bool(int(proc.status_field(tid, "SigPnd"), 16) >> signal.SIGTRAP - 1 & 1)
+
+
+def absorb_trap(tid: int) -> int:
+    """Have a trap that the tracing caused, and that has yet to be reported, reported now: it
+    would end the program. Returns the signal to deliver, 0 if none. Raises OSError."""
+    while trap_pending(tid):
+        ptrace.call(ptrace.PTRACE_CONT, tid)
+        status = os.waitpid(tid, WALL)[1]
+        if not is_stop(status):
+            raise ProcessLookupError(f"thread {tid} has ended")
+        if stop_event(status):
+            continue
+        number = stop_signal(status)
+        info = ptrace.signal_info(tid)
+        if number != signal.SIGTRAP or (info is not None and info.code <= 0):
+            return number
+    return 0
