@@ -12,15 +12,13 @@ import signal
 from typing import Any
 
 from livepro.engines.translate.backend import Backend
-from livepro.engines.translate.memory import check_result
+from livepro.engines.translate.memory import HELD_OFF, check_result
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 from livepro.tracee import TracedProcess
 
 _ALL = 0xFFFF_FFFF_FFFF_FFFF
-_ALL_BUT_TRAPS = _ALL & ~(1 << signal.SIGTRAP - 1)
-"""Signals to wait. A trap that finds SIGTRAP blocked would reset its action."""
 
 
 def find_gadget(process: TracedProcess, instruction: bytes) -> int:
@@ -63,7 +61,7 @@ class SteppedCalls:
             setattr(registers, name, value & _ALL)
         self._backend.forget_call(registers)
         mask = ptrace.signal_mask(tid)
-        ptrace.set_signal_mask(tid, _ALL_BUT_TRAPS)
+        ptrace.set_signal_mask(tid, HELD_OFF)
         interrupted = False
         try:
             ptrace.set_registers(tid, registers)

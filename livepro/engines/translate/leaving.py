@@ -123,6 +123,8 @@ class Leaving(TakingOver):
         """Let a thread go at the program's address `pc` with these registers, but its own segment base."""
         thread, space = state.thread, state.space
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+            if state.mask is not None:
+                ptrace.set_signal_mask(thread.tid, state.mask)
             setattr(registers, self.isa.registers.pc, pc)
             self._backend.set_own(thread.tid, registers, state.words, state.program_base)
         self._close(state)

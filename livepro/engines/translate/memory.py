@@ -31,7 +31,7 @@ _MIDDLE = 0x2000_0000_0000  # a quarter of the 47-bit user address space
 
 # Blocked in a thread that makes a call for livepro: all signals but those that the kernel
 # forces upon a thread, which would end it.
-_HELD_OFF = (1 << 64) - 1 & ~sum(
+HELD_OFF = (1 << 64) - 1 & ~sum(
     1 << number - 1
     for number in (
         signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
@@ -72,8 +72,9 @@ class Injector:
         thread.set_registers(registers)
         # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
         mask = ptrace.signal_mask(thread.tid)
-        ptrace.set_signal_mask(thread.tid, _HELD_OFF)
+        ptrace.set_signal_mask(thread.tid, HELD_OFF)
         held: list[int] = []
+        interrupted = False
         while True:
             ptrace.call(ptrace.PTRACE_CONT, thread.tid)
             status = os.waitpid(thread.tid, WALL)[1]
@@ -86,12 +87,15 @@ class Injector:
                 break
             if not stop_event(status):
                 held.append(number_of)
+            interrupted |= stop_event(status) == ptrace.PTRACE_EVENT_STOP
         result = int(getattr(thread.registers(), registers_of.syscall_result))
         thread.set_registers(saved)
         ptrace.set_signal_mask(thread.tid, mask)
         for number_of in held:
             with contextlib.suppress(OSError):
                 ctypes.CDLL(None).syscall(200, thread.tid, number_of)  # tkill
+        if interrupted:
+            ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)  # somebody waits for that stop
         return check_result(result, number, thread.tid)
 
 
