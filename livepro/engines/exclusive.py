@@ -28,7 +28,7 @@ from livepro.isa.base import ExclusiveSequence, Isa
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS, is_stop
 from livepro.tracee import TracedThread
-from livepro.tracee.tracer import WAIT_FLAGS
+from livepro.tracee.stops import WAIT_FLAGS
 
 SEQUENCE_BYTES = 256
 """Code to look for a sequence in."""
