@@ -17,7 +17,7 @@ from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import StepBlock, StepThread, may_follow
+from livepro.engines.stepping import StepBlock, StepThread, hold, may_follow, taken_at, unstep
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -392,45 +392,21 @@ class StepEngine(Engine):
             return
         pc = self._pc(thread.tid)
         if thread.attached:
-            pc = self._taken_at(thread)
+            pc = taken_at(self.isa, thread)
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = StepThread(thread, tally, record, self._decode(thread.process, record, pc))
         self._states[thread.tid] = state
         self._enter(state, pc)
-        self._hold(state)
-
-    def _taken_at(self, thread: TracedThread) -> int:
-        """Where a thread is that was running: at a system call's instruction if it waits in the
-        call, for it will execute that once more."""
-        registers = thread.registers()
-        self.isa.rewind_call(registers)
-        return int(getattr(registers, self.isa.registers.pc))
-
-    def _hold(self, state: StepThread) -> None:
-        """Know a thread that waits in the system call it stands at."""
-        if not state.thread.attached:
-            return
-        registers = state.thread.registers()
-        if self.isa.rewind_call(registers):
-            state.held = True
-            state.before = registers
+        hold(self.isa, state)
 
     def part(self, thread: TracedThread) -> bool:
         state = self._states.pop(thread.tid, None)
         if state is not None:
             self._leave(state, state.index + state.held)
-            self._unstep(thread, state.held)
+            unstep(self.isa, thread, state.held)
         self.tracer.release(thread)
         return True
-
-    def _unstep(self, thread: TracedThread, in_call: bool) -> None:
-        """Take out of the thread's registers what stepping may have left there."""
-        registers = thread.registers()
-        if self.isa.stop_stepping(registers):
-            thread.set_registers(registers)
-        if in_call:
-            self.isa.after_step(Quirk.SYSCALL, thread)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
         state = self._states.pop(thread.tid, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.isa.base import CodeBlock, Quirk
+from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.model import Flow
 from livepro.tracee import TracedThread
 
@@ -108,3 +108,32 @@ class StepThread:
         self.counted = False
         self.held = False
         self.muddled = False
+
+
+# -- threads that ran before they were stepped, and will run on
+
+
+def taken_at(isa: Isa, thread: TracedThread) -> int:
+    """Where a thread is that was running: at a system call's instruction if it waits in the
+    call, for it will execute that once more."""
+    registers = thread.registers()
+    isa.rewind_call(registers)
+    return int(getattr(registers, isa.registers.pc))
+
+
+def hold(isa: Isa, state: StepThread) -> None:
+    """Know a thread that waits in the system call it was taken over at."""
+    if state.thread.attached:
+        registers = state.thread.registers()
+        if isa.rewind_call(registers):
+            state.held = True
+            state.before = registers
+
+
+def unstep(isa: Isa, thread: TracedThread, in_call: bool) -> None:
+    """Take out of the thread's registers what stepping may have left there."""
+    registers = thread.registers()
+    if isa.stop_stepping(registers):
+        thread.set_registers(registers)
+    if in_call:
+        isa.after_step(Quirk.SYSCALL, thread)

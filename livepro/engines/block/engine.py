@@ -35,7 +35,7 @@ from livepro.engines.block.patching import ADDRESS_MASK
 from livepro.engines.block.plan import Path
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
-from livepro.engines.stepping import StepThread
+from livepro.engines.stepping import StepThread, hold, taken_at
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -276,14 +276,14 @@ class BlockEngine(Leaving):
             return
         pc = self._pc(thread.tid)
         if thread.attached:
-            pc = self._taken_at(thread)
+            pc = taken_at(self.isa, thread)
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = BlockThread(thread, tally, record, self._texts[process], self._nodes[record])
         self._running[thread.tid] = state
         self._states[thread.tid] = state
         self._enter(state, pc)
-        self._hold(state)
+        hold(self.isa, state)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
         state = self._running.pop(thread.tid, None)

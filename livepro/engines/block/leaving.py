@@ -11,6 +11,7 @@ from livepro.engines.base import EngineOptions
 from livepro.engines.block.spaces import Spaces
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
+from livepro.engines.stepping import unstep
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
 
@@ -46,7 +47,7 @@ class Leaving(Spaces):
         del self._running[thread.tid]
         self._states.pop(thread.tid, None)
         self._leave(state, state.index + state.held)
-        self._unstep(thread, state.held)
+        unstep(self.isa, thread, state.held)
         self._no_longer_running(state)
         self._parted.append(state)
         self._halted(thread.tid, state.text)
