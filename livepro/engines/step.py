@@ -17,7 +17,7 @@ from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import StepBlock, StepThread, hold, may_follow, taken_at, unstep
+from livepro.engines.stepping import StepBlock, StepThread, hold, may_follow, taken_at, unchanged, unstep
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -332,7 +332,7 @@ class StepEngine(Engine):
     def _enter(self, state: StepThread, pc: int) -> None:
         """The thread is about to execute the instruction at `pc`, the first of a block."""
         block = self._known[state.record].get(pc)
-        if block is None or not (block.stable or self._unchanged(state, block, 0)):
+        if block is None or not (block.stable or unchanged(state, block, 0)):
             block = self._decode(state.thread.process, state.record, pc)
         state.block = block
         state.expect = block.expect
@@ -344,21 +344,13 @@ class StepEngine(Engine):
     def _arrive(self, state: StepThread) -> None:
         """The thread is about to execute instruction `index`, in the middle of its block."""
         block, index = state.block, state.index
-        if not block.stable and not self._unchanged(state, block, index):
+        if not block.stable and not unchanged(state, block, index):
             self._leave(state, index)
             self._enter(state, block.code.addresses[index])
             return
         if block.look[index]:
             state.before = state.thread.registers()
         state.expected = block.expect[index]
-
-    @staticmethod
-    def _unchanged(state: StepThread, block: StepBlock, index: int) -> bool:
-        """Whether memory still holds the instruction decoded (the whole block for its first)."""
-        code = block.code
-        start = code.addresses[index]
-        end = code.addresses[index + 1] if index else code.addresses[-1]
-        return state.thread.read(start, end - start) == code.code[start - code.address : end - code.address]
 
     def _decode(self, process: TracedProcess, record: ImageRecord, pc: int) -> StepBlock:
         code = read_block(self.isa, process.memory, pc)

@@ -110,6 +110,14 @@ class StepThread:
         self.muddled = False
 
 
+def unchanged(state: StepThread, block: StepBlock, index: int) -> bool:
+    """Whether memory still holds the instruction decoded (the whole block for its first)."""
+    code = block.code
+    start = code.addresses[index]
+    end = code.addresses[index + 1] if index else code.addresses[-1]
+    return state.thread.read(start, end - start) == code.code[start - code.address : end - code.address]
+
+
 # -- threads that ran before they were stepped, and will run on
 
 

@@ -21,7 +21,7 @@ from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES
 from livepro.engines.recording import ImageRecord
 from livepro.engines.step import StepEngine
-from livepro.engines.stepping import NEVER, StepThread
+from livepro.engines.stepping import NEVER, StepThread, unchanged
 from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.proc import Mapping
@@ -66,7 +66,7 @@ class Patching(StepEngine):
     def _enter(self, state: StepThread, pc: int) -> None:
         assert isinstance(state, BlockThread)
         node = state.known.get(pc)
-        if node is None or not (node.stable or self._unchanged(state, node, 0)):
+        if node is None or not (node.stable or unchanged(state, node, 0)):
             node = self._node(state, pc)
         self._stand_at(state, node, 0)
         self._place(state)
@@ -74,7 +74,7 @@ class Patching(StepEngine):
     def _arrive(self, state: StepThread) -> None:
         assert isinstance(state, BlockThread)
         node, index = state.block, state.index
-        if not node.stable and not self._unchanged(state, node, index):
+        if not node.stable and not unchanged(state, node, index):
             self._leave(state, index)
             self._enter(state, node.code.addresses[index])
         else:
