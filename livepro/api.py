@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
+from livepro.engines.control import Control
 from livepro.errors import LiveproError
 from livepro.linux import proc
 from livepro.model import RunResult
@@ -57,6 +58,7 @@ def run(
     bbv_dialect: str = "exact",
     cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
+    control: Callable[[Control], None] | None = None,
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
@@ -67,6 +69,8 @@ def run(
     says. `cache` is the directory in which translated code is kept from run to run
     (True: the user's own, False: none; see `livepro cache`). `progress` is called a few
     times a second while the command runs.
+    `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
+    from any thread: `control.perform("reset")`.
     The program shares this process's standard streams and working directory.
 
     The program is traced from a thread of livepro's own. An exception that comes
@@ -89,6 +93,8 @@ def run(
     warnings = check_executable(executable, machine.name)
     chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache)
     chosen.warnings.extend(warnings)
+    if control is not None:
+        control(chosen.control)
     found = Session(chosen, machine).run(
         executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
+from livepro.engines.window import Counts, Partial
 from livepro.isa.base import Isa
 from livepro.linux.symbols import Symbolizer
-from livepro.model import BlockTable, Instruction, ProcessResult, ThreadCounts
+from livepro.model import BlockTable, Instruction, ProcessResult, Snapshot, SnapshotThread, ThreadCounts
 
 
 def build_processes(images: Sequence[ImageRecord], isa: Isa) -> tuple[ProcessResult, ...]:
@@ -29,6 +32,48 @@ def build_processes(images: Sequence[ImageRecord], isa: Isa) -> tuple[ProcessRes
         )
         for image in images
     )
+
+
+def reported(images: Sequence[ImageRecord], snapshots: Sequence[SnapshotRecord]) -> list[ImageRecord]:
+    """The images without the threads that ended before the last reset, and without those that
+    then have none; but with what a snapshot has counts of."""
+    out = []
+    for image in images:
+        image.tallies = [
+            tally
+            for tally in image.tallies
+            if not tally.window.over or any(tally in snapshot.counts for snapshot in snapshots)
+        ]
+        if image.tallies:
+            out.append(image)
+    return out
+
+
+def build_snapshots(
+    snapshots: Sequence[SnapshotRecord], images: Sequence[ImageRecord]
+) -> tuple[Snapshot, ...]:
+    """The model of the snapshots of a run with these images."""
+    places = {
+        tally: (process, thread)
+        for process, image in enumerate(images)
+        for thread, tally in enumerate(image.tallies)
+    }
+    return tuple(
+        Snapshot(
+            snapshot.label,
+            snapshot.seconds,
+            tuple(
+                _snapshot_thread(places[tally], snapshot.counts[tally])
+                for tally in sorted(snapshot.counts, key=places.__getitem__)
+            ),
+        )
+        for snapshot in snapshots
+    )
+
+
+def _snapshot_thread(place: tuple[int, int], counts: Counts) -> SnapshotThread:
+    entries = counts.times.astype(np.uint64)
+    return SnapshotThread(*place, counts.rows, entries, _partial(counts.partial), counts.rep_iterations)
 
 
 class _Describer:
@@ -81,14 +126,16 @@ def _counts(tally: ThreadTally, blocks: int) -> ThreadCounts:
     entries = np.zeros(blocks, np.uint64)
     if tally.entries:
         entries[np.fromiter(tally.entries.keys(), np.int64)] = np.fromiter(tally.entries.values(), np.uint64)
-    partial = np.array(
-        [(row, count, times) for (row, count), times in sorted(tally.partial.items())], np.int64
-    ).reshape(-1, 3)
     return ThreadCounts(
         tid=tally.thread.tid,
         name=tally.thread.name,
         entries=entries,
-        partial=partial,
+        partial=_partial(tally.partial),
         rep_iterations=tally.rep_iterations,
         intervals=tuple(tally.intervals),
     )
+
+
+def _partial(counts: Partial) -> npt.NDArray[np.int64]:
+    rows = [(row, count, times) for (row, count), times in sorted(counts.items()) if times]
+    return np.array(rows, np.int64).reshape(-1, 3)

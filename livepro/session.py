@@ -14,7 +14,7 @@ from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
-from livepro.results import build_processes
+from livepro.results import build_processes, build_snapshots, reported
 
 _REPORT_EVERY = 0.25  # seconds
 _GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
@@ -74,15 +74,18 @@ class Session:
         """What the engine has written down, for a measurement that took `wall` seconds."""
         engine = self.engine
         status = engine.tracer.root_status
+        snapshots = engine.control.snapshots
+        images = reported(engine.images, snapshots)
         return RunResult(
             engine=engine.name,
             command=tuple(command),
             exit=shell_status(status) if status is not None else None,
             wall_seconds=wall,
             interval_size=interval_size,
-            processes=build_processes(engine.images, self.isa),
+            processes=build_processes(images, self.isa),
             stats=dict(engine.stats),
             warnings=tuple(engine.warnings),
+            snapshots=build_snapshots(snapshots, images),
         )
 
     def _in_thread(

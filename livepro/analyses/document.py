@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import hot, itypes, simd
+from livepro.analyses import hot, itypes, simd, snapshots
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
@@ -39,9 +39,30 @@ def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int 
         **_totals(sum_totals(t for t, _ in totals)),
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),
+        "snapshots": [_snapshot(row) for row in snapshots.rows(result)],
         "processes": [
             _process(p, whole, each, spec, hottest)
             for p, (whole, each) in zip(result.processes, totals, strict=True)
+        ],
+    }
+
+
+def _snapshot(row: snapshots.SnapshotRow) -> dict[str, Any]:
+    return {
+        "label": row.label,
+        "seconds": float(row.seconds),
+        "instructions": row.instructions,
+        "threads": [
+            {
+                "pid": t.pid,
+                "image": t.image,
+                "tid": t.tid,
+                "name": t.name,
+                "instructions": t.instructions,
+                "rep_iterations": t.rep_iterations,
+                "simd": dict(t.simd),
+            }
+            for t in row.threads
         ],
     }
 

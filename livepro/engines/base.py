@@ -6,12 +6,15 @@ import contextlib
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from livepro.engines.recording import CutRule, ImageRecord
+from livepro.engines.control import Control
+from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
+from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
@@ -77,12 +80,13 @@ class Engine(ABC):
         self.leaving = False
         self._detach = False
         self.started = time.monotonic()
+        self.control = Control(self, self.tracer.bell)
 
     def launch(
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
     ) -> None:
         """Start a command under the engine. Raises LiveproError when it cannot be started."""
-        self.started = time.monotonic()
+        self.started = self.control.started = time.monotonic()
         self._hang_bell()
         self.tracer.launch(executable, command, environment, aslr=aslr)
 
@@ -98,10 +102,12 @@ class Engine(ABC):
 
     def finish(self) -> None:
         """Close what is still open, so that `images` is complete."""
+        self.control.close()
         self.tracer.bell.take_down()
         for image in self.images:
             image.tallies.sort(key=lambda tally: tally.thread.born)
             for tally in image.tallies:
+                tally.settle()
                 tally.finish()
 
     # -- letting go
@@ -116,6 +122,7 @@ class Engine(ABC):
         """Another thread has something for this one to do."""
         if self._detach:
             self.leave()
+        self.control.serve()
 
     def leave(self) -> None:
         """Begin to let every process go: each thread makes one more stop, and parts."""
@@ -224,12 +231,59 @@ class Engine(ABC):
     @abstractmethod
     def resume(self, thread: TracedThread, number: int = 0) -> None: ...
 
+    # -- what control needs (`engines.control.Controlled`)
+
+    def raw_counts(self, tally: ThreadTally) -> Counts:
+        """All that is in a thread's counts now."""
+        return tally.raw_counts()
+
+    @abstractmethod
+    def position(self, tally: ThreadTally) -> Position:
+        """Where a thread is in the block that it executes, as far as that is known."""
+
+    def vectors(self, tally: ThreadTally) -> Vectors | None:
+        """What cuts a thread's basic block vectors, None if there are none to cut."""
+        return tally
+
+    def alive(self, tally: ThreadTally) -> bool:
+        """Whether a thread may yet execute anything."""
+        return self.tracer.threads.get(tally.thread.tid) is tally.thread
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """Meanwhile no thread's counts change: they change in this thread's hands only,
+        unless an engine says otherwise."""
+        yield
+
+    def status(self) -> dict[str, Any]:
+        """How far the run is: instructions since the last reset, threads and processes alive, and
+        what control has done, in values that JSON knows."""
+        progress = self.progress()
+        return {
+            "engine": self.name,
+            "instructions": progress.instructions,
+            "threads": progress.threads,
+            "processes": progress.processes,
+            "pids": [process.pid for process in self.tracer.live],
+            "seconds": round(progress.seconds, 3),
+            "paused": self.control.paused,
+            "snapshots": len(self.control.snapshots),
+        }
+
     # -- while it runs
 
     @property
     def instructions(self) -> int:
-        """Instructions counted so far, of all threads."""
-        return sum(tally.instructions for image in self.images for tally in image.tallies)
+        """Instructions counted so far, of all threads, without what resets and pauses leave out."""
+        total = 0
+        for image in self.images:
+            lengths = image.store.lengths
+            for tally in image.tallies:
+                window = tally.window
+                held = window.held
+                total += tally.instructions if held is None else held.instructions(lengths)
+                total -= window.base.instructions(lengths)
+        return max(total, 0)  # a base may be ahead by the blocks that threads were in
 
     def progress(self) -> Progress:
         """How far the run is. May be asked from another thread than the one that runs the

@@ -12,6 +12,7 @@ from operator import sub
 
 import numpy as np
 
+from livepro.engines.window import Counts, Position, Window
 from livepro.isa.base import CodeBlock
 from livepro.linux.proc import Mapping
 from livepro.model import Interval
@@ -67,7 +68,8 @@ class ThreadTally:
 
     `entries` counts complete executions by row, `partial` executions that left
     after the first k instructions by (row, k). With a cut rule, `intervals`
-    are the basic block vectors closed so far.
+    are the basic block vectors closed so far. `window` says what of all that is
+    not to be reported.
     """
 
     def __init__(self, thread: TracedThread, store: BlockStore, cut: CutRule | None) -> None:
@@ -82,7 +84,9 @@ class ThreadTally:
         self._next = cut(0) if cut else 0
         self._vector: defaultdict[int, int] = defaultdict(int)
         self._began = 0
+        self._skip = 0
         self.cutting = cut is not None
+        self.window = Window()
 
     def complete(self, row: int) -> None:
         """Count one complete execution of a block."""
@@ -102,6 +106,9 @@ class ThreadTally:
     def advance(self, row: int, count: int) -> None:
         """Move the interval clock on by `count` instructions of one block, cutting where due."""
         assert self._cut is not None
+        if self._skip:
+            count -= self._skip
+            self._skip = 0
         while self._position + count >= self._next:
             within = self._next - self._position
             self._vector[row] += within
@@ -120,10 +127,45 @@ class ThreadTally:
         self._vector.clear()
         self._began = self._position
 
+    def restart(self, position: Position) -> None:
+        """See `window.Vectors`."""
+        self.intervals.clear()
+        self._vector.clear()
+        self._position = self._began = 0
+        if self._cut is not None:
+            self._next = self._cut(0)
+        self._skip = position.executed if self.cutting else 0
+
+    def freeze(self, position: Position) -> None:
+        """See `window.Vectors`."""
+        if self.cutting:
+            if position.executed:
+                self.advance(position.row, position.executed)
+            self.cutting = False
+
+    def thaw(self, position: Position) -> None:
+        """See `window.Vectors`."""
+        self.cutting = self._cut is not None
+        self._skip = position.executed if self.cutting else 0
+
+    def raw_counts(self) -> Counts:
+        """All that is counted here, whatever the window."""
+        return Counts.of(self.entries, self.partial, self.rep_iterations)
+
     def finish(self) -> None:
         """Close the last, partial interval. Called once, when nothing more will be counted."""
-        if self.cutting and self._position > self._began:
+        if self._position > self._began:
             self._close()
+
+    def settle(self) -> None:
+        """Leave out what the window leaves out. Called when nothing more will be counted."""
+        if self.window.whole:
+            return
+        counted = self.window.counted(self.raw_counts())
+        self.entries = defaultdict(int, zip(counted.rows.tolist(), counted.times.tolist(), strict=True))
+        self.partial = defaultdict(int, counted.partial)
+        self.rep_iterations = counted.rep_iterations
+        self.window = Window(over=self.window.over)
 
     def rename(self, rows: dict[int, int]) -> None:
         """Renumber: what was counted under a key of `rows`, which ascend together, is of the row it names.

@@ -18,6 +18,7 @@ from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.stepping import StepBlock, StepThread, hold, may_follow, taken_at, unchanged, unstep
+from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -239,6 +240,16 @@ class StepEngine(Engine):
 
     # -- the thread's position
 
+    def position(self, tally: ThreadTally) -> Position:
+        """See `livepro.engines.control.Controlled`: as of the thread's last stop, for one that runs."""
+        state = self._states.get(tally.thread.tid)
+        if state is None or state.tally is not tally:
+            return BETWEEN
+        code, index = state.block.code, state.index
+        # A thread that was let run into a system call has executed it.
+        entered = code.quirks[index] is Quirk.SYSCALL
+        return Position(state.block.row, index + entered, 0, len(code))
+
     def _advance(self, state: StepThread, pc: int) -> None:
         """The instruction attempted has retired and led to `pc`."""
         block = state.block
@@ -379,7 +390,7 @@ class StepEngine(Engine):
     def thread_started(self, thread: TracedThread) -> None:
         record = self.records[thread.process]
         tally = ThreadTally(thread, record.store, self.options.cut)
-        record.tallies.append(tally)
+        self.control.enrol(record, tally)
         if not thread.process.measured:
             return
         pc = self._pc(thread.tid)

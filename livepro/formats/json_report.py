@@ -7,7 +7,7 @@ Top level: ``schema`` ("livepro/1"), ``livepro`` (version), ``engine``,
 ``command`` (list of strings), ``exit`` (as a shell reports it; null for a process
 that was attached to and let go while it ran),
 ``wall_seconds``, ``interval_size`` (0: no vectors), ``warnings``, ``stats``
-(the engine's own figures), the totals, and ``processes``.
+(the engine's own figures), the totals, ``processes`` and ``snapshots``.
 
 The totals, of the run, of each process and of each thread:
 ``instructions``; ``rep_instructions`` (executions of rep-prefixed
@@ -27,6 +27,11 @@ vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
 ``count``, ``scalar``, ``element``, ``masked``; the most frequent first),
 ``itypes`` (group to count; an instruction may be in several groups) and
 ``itypes_other`` (what its group ``other`` consists of, category to count).
+
+A snapshot: ``label``, ``seconds`` (since the start of the run), ``instructions``, and
+``threads``: ``pid``, ``image``, ``tid``, ``name``, ``instructions``,
+``rep_iterations`` and ``simd`` (set to count), of each thread that had executed
+anything. Like all counts, those of snapshots begin at the last reset before.
 
 Strings from the target that are not UTF-8 have their odd bytes as lone
 surrogates (Python's ``surrogateescape``), in JSON as ``\\udcXX``.
@@ -81,6 +86,22 @@ PROCESS: dict[str, Any] = {
     ],
     "threads": [THREAD],
 }
+SNAPSHOT: dict[str, Any] = {
+    "label": str,
+    "seconds": float,
+    "instructions": int,
+    "threads": [
+        {
+            "pid": int,
+            "image": int,
+            "tid": int,
+            "name": str,
+            "instructions": int,
+            "rep_iterations": int,
+            "simd": {str: int},
+        }
+    ],
+}
 RUN: dict[str, Any] = {
     "schema": str,
     "livepro": str,
@@ -93,6 +114,7 @@ RUN: dict[str, Any] = {
     "warnings": [str],
     "stats": dict,
     "processes": [PROCESS],
+    "snapshots": [SNAPSHOT],
 }
 """Shapes: a type; [shape], a list of these; {key: shape}, an object with at least these keys;
 {str: shape}, an object from any strings to these; (shape, None), a shape or null."""

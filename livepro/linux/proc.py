@@ -154,6 +154,49 @@ def thread_state(tid: int) -> str:
         return "X"
 
 
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A thread that waits inside a system call: its program counter there, behind the call's
+    instruction, and how often it had been switched to or from."""
+
+    pc: int
+    switches: int
+
+
+def sleep(tid: int) -> Sleep | None:
+    """Where a thread waits, None for one that may be running, or when that cannot be told."""
+    switches = _switches(tid)
+    try:
+        with open(f"/proc/{tid}/syscall", encoding="ascii") as file:
+            fields = file.read().split()
+    except OSError:
+        return None
+    # "running", or a number (-1: in no call), six arguments, the stack and program counters
+    # (proc_pid_syscall in fs/proc/base.c).
+    if len(fields) != 9 or switches < 0:
+        return None
+    return Sleep(int(fields[8], 16), switches)
+
+
+def slept_on(tid: int, sleep: Sleep) -> bool:
+    """Whether a thread has executed nothing since it was found asleep."""
+    return _switches(tid) == sleep.switches
+
+
+def _switches(tid: int) -> int:
+    """Context switches of a thread so far, -1 when it is gone."""
+    total, found = 0, False
+    try:
+        with open(f"/proc/{tid}/status", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                if "ctxt_switches:" in line:
+                    total += int(line.rpartition(":")[2])
+                    found = True
+    except OSError:
+        return -1
+    return total if found else -1
+
+
 def thread_name(tid: int) -> str:
     """The thread's name as the kernel keeps it, empty when it is gone."""
     try:

@@ -7,7 +7,7 @@ each block ran; everything that livepro reports is computed from these classes.
 from livepro.model.blocks import BasicBlock, BlockTable
 from livepro.model.counts import Interval, ThreadCounts
 from livepro.model.instruction import Flow, Instruction, SimdFacts, SimdType
-from livepro.model.result import ProcessResult, RunResult
+from livepro.model.result import ProcessResult, RunResult, Snapshot, SnapshotThread
 
 __all__ = [
     "BasicBlock",
@@ -19,5 +19,7 @@ __all__ = [
     "RunResult",
     "SimdFacts",
     "SimdType",
+    "Snapshot",
+    "SnapshotThread",
     "ThreadCounts",
 ]

@@ -30,7 +30,9 @@ class ThreadCounts:
 
     `entries` (uint64, B) counts complete executions. `partial` (int64, P x 3)
     has a row (table row, k, times) for executions that left the block after
-    its first k instructions (0 < k < length). `rep_iterations` counts the
+    its first k instructions (0 < k < length); times below 0 take the first k
+    instructions of complete executions off again, which began before a
+    reset or in a pause. `rep_iterations` counts the
     iterations of rep-prefixed instructions (each such instruction is one
     instruction however often it iterates). `intervals` are the basic block
     vectors, in order, the last one possibly short; empty when none were asked
@@ -46,11 +48,11 @@ class ThreadCounts:
 
     def executions(self, table: BlockTable) -> npt.NDArray[np.uint64]:
         """Executions of each instruction of each block (uint64, like `table.form`)."""
-        out = np.repeat(self.entries, table.length)
+        out = np.repeat(self.entries.astype(np.int64), table.length)
         for row, prefix, times in self.partial.tolist():
             first = int(table.start[row])
-            out[first : first + prefix] += np.uint64(times)
-        return out
+            out[first : first + prefix] += times
+        return out.astype(np.uint64)
 
     def form_counts(self, table: BlockTable) -> npt.NDArray[np.uint64]:
         """Executions of each distinct encoding (uint64, one per `table.instructions`)."""
@@ -60,10 +62,10 @@ class ThreadCounts:
 
     def block_instructions(self, table: BlockTable) -> npt.NDArray[np.uint64]:
         """Instructions executed in each block (uint64, B)."""
-        out = self.entries * table.length.astype(np.uint64)
+        out = self.entries.astype(np.int64) * table.length
         for row, prefix, times in self.partial.tolist():
-            out[row] += np.uint64(prefix * times)
-        return out
+            out[row] += prefix * times
+        return out.astype(np.uint64)
 
     def instructions(self, table: BlockTable) -> int:
         """Instructions that the thread retired."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from livepro.model.blocks import BlockTable
 from livepro.model.counts import ThreadCounts
 
@@ -35,11 +38,48 @@ class ProcessResult:
 
 
 @dataclass(frozen=True)
+class SnapshotThread:
+    """What one thread had executed when a snapshot was taken.
+
+    `process` and `thread` are its places in `RunResult.processes` and in that
+    process's `threads`; `rows` (int64) are the table rows of the blocks that it had
+    run, `entries` (uint64, same shape) how often; `partial` and `rep_iterations`
+    as in `ThreadCounts`.
+    """
+
+    process: int
+    thread: int
+    rows: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.uint64]
+    partial: npt.NDArray[np.int64]
+    rep_iterations: int
+
+    def counts(self, processes: tuple[ProcessResult, ...]) -> ThreadCounts:
+        """As the counts of a whole run, for the same analyses."""
+        process = processes[self.process]
+        thread = process.threads[self.thread]
+        entries = np.zeros(len(process.table), np.uint64)
+        entries[self.rows] = self.entries
+        return ThreadCounts(thread.tid, thread.name, entries, self.partial, self.rep_iterations)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The counts at one moment of the run, `seconds` after its start: of each thread that had
+    begun, since the last reset, without pauses."""
+
+    label: str
+    seconds: float
+    threads: tuple[SnapshotThread, ...]
+
+
+@dataclass(frozen=True)
 class RunResult:
     """A run: every process, in order of start. `exit` is the command's status
     as a shell reports it (None: it was let go while it ran), `interval_size` the
     basic block vector interval in instructions (0: none), `stats` the engine's own
-    figures (stops, blocks ...), `warnings` what the user should know about the counts."""
+    figures (stops, blocks ...), `warnings` what the user should know about the counts, `snapshots`
+    those taken, in order."""
 
     engine: str
     command: tuple[str, ...]
@@ -49,6 +89,7 @@ class RunResult:
     processes: tuple[ProcessResult, ...]
     stats: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
 
     @property
     def instructions(self) -> int:

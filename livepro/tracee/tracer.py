@@ -38,6 +38,7 @@ class Tracer:
 
     Without `follow_children` child processes are let go. With `notice_children` the
     listener is told before (`let_go`); else the kernel does not report them at all.
+    `bell` is what other threads ring.
     `signals_seen` has the time (of `time.monotonic`) at which each signal was last
     about to be delivered to a thread. `leaving` says that every thread is on its way
     out of the trace: what an exec begins is not followed.

@@ -15,6 +15,7 @@ from typing import TextIO, TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from livepro.analyses import snapshots
 from livepro.model import RunResult
 from livepro.model.itypes import ItypesSpec
 from livepro.ui.console import ascii_only, open_console
@@ -106,6 +107,8 @@ def print_summary(
         simd(page, run)
     if "hot" in wanted:
         hottest(page, run)
+    if result.snapshots:
+        snapshot_table(page, snapshots.rows(result))
     if stats and result.stats:
         engine_stats(page, result)
     for warning in result.warnings:
@@ -293,6 +296,35 @@ def hottest(page: Page, run: RunView) -> None:
             grouped(block.executions),
             block.function or "-",
             block.place,
+        )
+    page.table(table)
+
+
+def snapshot_table(page: Page, rows: Sequence[snapshots.SnapshotRow]) -> None:
+    """The snapshots: each one's counts, and what has come since the one before."""
+    note = (
+        "counts since the last reset" if len(rows) <= MOST_ROWS else f"the last {MOST_ROWS} of {len(rows):,}"
+    )
+    page.title("Snapshots", note)
+    table = Table(
+        [
+            Column("after"),
+            Column("label", right=False, flexible=True),
+            Column("instructions"),
+            Column("since"),
+            Column("SIMD"),
+            Column("threads"),
+        ]
+    )
+    for row, before in list(zip(rows, [None, *rows], strict=False))[-MOST_ROWS:]:
+        more = row.instructions - before.instructions if before else row.instructions
+        table.add(
+            duration(row.seconds),
+            row.label,
+            grouped(row.instructions),
+            grouped(more) if more >= 0 else "(reset)",
+            percent(row.simd, row.instructions),
+            grouped(len(row.threads)),
         )
     page.table(table)
 

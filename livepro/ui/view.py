@@ -202,7 +202,8 @@ def entries(process: ProcessResult) -> npt.NDArray[np.uint64]:
     out = np.zeros(len(process.table), np.uint64)
     for thread in process.threads:
         out += thread.entries
-        np.add.at(out, thread.partial[:, 0], thread.partial[:, 2].astype(np.uint64))
+        left = thread.partial[thread.partial[:, 2] > 0]
+        np.add.at(out, left[:, 0], left[:, 2].astype(np.uint64))
     return out
 
 

@@ -28,14 +28,17 @@ import numpy as np
 import livepro
 from livepro.analyses import simd
 from livepro.errors import LiveproError
-from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+from livepro.model import BlockTable, ProcessResult, RunResult, Snapshot, ThreadCounts
 
 
 def faults(table: BlockTable, thread: ThreadCounts) -> list[str]:
     """Ways in which a thread's counts contradict themselves or the block table."""
     out = []
     for row, prefix, times in thread.partial.tolist():
-        if not 0 < prefix < int(table.length[row]) or times < 1:
+        begun_late = times < 0 and -times <= int(thread.entries[row]) + sum(
+            n for r, k, n in thread.partial.tolist() if r == row and k > prefix
+        )
+        if not 0 < prefix < int(table.length[row]) or not (times > 0 or begun_late):
             out.append(f"partial execution of {prefix} of {table.length[row]} instructions, {times} times")
     if thread.intervals:
         total = sum(interval.instructions for interval in thread.intervals)
@@ -138,6 +141,7 @@ def describe_run(result: RunResult) -> dict[str, Any]:
         "instructions": result.instructions,
         "warnings": list(result.warnings),
         "processes": [describe_process(process) for process in result.processes],
+        "snapshots": [describe_snapshot(result, snapshot) for snapshot in result.snapshots],
     }
 
 
@@ -167,6 +171,14 @@ def serve() -> None:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         print(json.dumps(status[1] if status[0] else None), flush=True)
+
+
+def describe_snapshot(result: RunResult, snapshot: Snapshot) -> dict[str, Any]:
+    threads = [
+        describe_thread(result.processes[t.process].table, t.counts(result.processes))
+        for t in snapshot.threads
+    ]
+    return {"label": snapshot.label, "seconds": snapshot.seconds, "threads": threads}
 
 
 def main(output: str, options: str, *command: str) -> None:

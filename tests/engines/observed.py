@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+COMMANDED = Path(__file__).with_name("commanded.py")
 OBSERVE = Path(__file__).with_name("observe.py")
 REPOSITORY = OBSERVE.parent.parent.parent
 TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
@@ -79,6 +80,28 @@ def observe(
         stdout, stderr = done.stdout, done.stderr
     assert output.exists(), stderr.decode(errors="replace")
     return Observed(json.loads(output.read_text()), stdout, stderr)
+
+
+def converse(
+    steps: Sequence[tuple[str, Any]],
+    command: Sequence[str | Path],
+    output: Path,
+    *,
+    engine: str,
+    **options: Any,
+) -> Observed:
+    """Run `command` as `observe` does, taking `steps` (see commanded.py) meanwhile."""
+    settings = json.dumps({"engine": engine, **options})
+    arguments = [COMMANDED, output, settings, json.dumps(steps), *command]
+    done = subprocess.run(
+        [sys.executable, "-B", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
+        timeout=TIMEOUT,
+    )
+    assert output.exists(), done.stderr.decode(errors="replace")
+    return Observed(json.loads(output.read_text()), done.stdout, done.stderr)
 
 
 class _Server:

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import pytest
 from engines.contract import EngineContract, Runner
+from engines.control_contract import ControlContract
 from engines.observed import REPOSITORY
 
 
-class TestBlock(EngineContract):
+class TestBlock(EngineContract, ControlContract):
     engine = "block"
     unfit: ClassVar[dict[str, str]] = {
         "self_reading": "a program that reads its own code sees the breakpoints in it"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engines.contract import EngineContract
+from engines.control_contract import ControlContract
 
 
-class TestStep(EngineContract):
+class TestStep(EngineContract, ControlContract):
     engine = "step"

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from engines.contract import EngineContract, Runner
+from engines.control_contract import ControlContract
 from engines.observed import Observed
 
 
-class TestTranslate(EngineContract):
+class TestTranslate(EngineContract, ControlContract):
     engine = "translate"
     heavy = True
 

@@ -271,7 +271,7 @@ class BlockEngine(Leaving):
         process = thread.process
         record = self.records[process]
         tally = ThreadTally(thread, record.store, self.options.cut)
-        record.tallies.append(tally)
+        self.control.enrol(record, tally)
         if not process.measured:
             return
         pc = self._pc(thread.tid)

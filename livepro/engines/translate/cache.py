@@ -14,6 +14,7 @@ from livepro.engines.translate.emitted import Emitted, Field
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.unit import Unit
+from livepro.engines.window import Position
 from livepro.linux.proc import Mapping
 
 _SPARE = 1 << 16  # bytes left at the end of each part: more than any one block needs
@@ -35,6 +36,11 @@ class Block:
         self.counted = details.counted
         self.details = details
         self._marks: list[int] | None = None
+
+    def position(self, executed: int, *, counted: bool) -> Position:
+        """The position of a thread that has executed so many of its instructions."""
+        length = len(self.source.facts)
+        return Position(self.slot, executed, length if counted else 0, length)
 
     @property
     def marks(self) -> list[int]:

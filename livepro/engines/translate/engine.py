@@ -12,18 +12,19 @@ import numpy as np
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
+from livepro.engines.translate.halting import Halting
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
-from livepro.engines.translate.leaving import Leaving
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.engines.window import BETWEEN
 from livepro.linux import ptrace
 from livepro.linux.vm import shares_memory
 from livepro.linux.wait import WALL
 from livepro.tracee import TracedProcess, TracedThread
 
 
-class TranslateEngine(Leaving):
+class TranslateEngine(Halting):
     """See `livepro.engines.base.Engine`."""
 
     name = "translate"
@@ -33,7 +34,7 @@ class TranslateEngine(Leaving):
         process = thread.process
         record = self.records[process]
         tally = ThreadTally(thread, record.store, None)
-        record.tallies.append(tally)
+        self.control.enrol(record, tally)
         if not process.measured:
             return
         if thread.attached:
@@ -50,6 +51,8 @@ class TranslateEngine(Leaving):
         state.words[: layout.COUNTERS // 8] = 0
         if self.options.cut is not None:
             state.clock = IntervalClock(state.words, tally, space, self.options.cut)
+            if self.control.paused:
+                state.clock.freeze(BETWEEN)
         self._states[thread.tid] = state
         if thread.attached and self._take(state):
             self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
@@ -224,11 +227,19 @@ class TranslateEngine(Leaving):
             if self._depot is not None:
                 keep(space, self._depot)
 
-    @staticmethod
-    def _write_down(record: ImageRecord, space: CodeSpace) -> None:
+    def _write_down(self, record: ImageRecord, space: CodeSpace) -> None:
         """Turn counter slots into rows of the image's own table."""
         used: set[int] = set()
+        taken = [
+            (snapshot.counts, tally)
+            for snapshot in self.control.snapshots
+            for tally in record.tallies
+            if tally in snapshot.counts
+        ]
+        for counts, tally in taken:
+            used.update(counts[tally].rows.tolist(), (slot for slot, _ in counts[tally].partial))
         for tally in record.tallies:
+            tally.settle()
             used.update(slot for slot, count in tally.entries.items() if count)
             used.update(slot for slot, _ in tally.partial)
             for interval in tally.intervals:
@@ -237,14 +248,22 @@ class TranslateEngine(Leaving):
         rows = {slot: append(*space.parts(slot), mappings[slot]) for slot in sorted(used)}
         for tally in record.tallies:
             tally.rename(rows)
+        for counts, tally in taken:
+            counts[tally] = counts[tally].renamed(rows)
 
     @property
     def instructions(self) -> int:
-        live = 0
+        total = 0
+        first = layout.COUNTERS // 8
         for state in self._states.values():
             lengths = state.space.lengths()
-            first = layout.COUNTERS // 8
-            live += int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
-        return live + sum(
+            window = state.tally.window
+            if window.held is None:
+                total += int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
+            else:
+                total += window.held.instructions(lengths)
+            total -= window.base.instructions(lengths)
+        total += sum(
             tally.instructions for image in self.images for tally in image.tallies if len(image.store)
         )
+        return max(total, 0)  # a base may be ahead by the blocks that threads were in

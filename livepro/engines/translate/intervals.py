@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from livepro.engines.recording import CutRule, ThreadTally
 from livepro.engines.translate import layout
+from livepro.engines.window import Position
 from livepro.model import Interval
 
 _FIRST = layout.COUNTERS // 8
 _BUDGET = layout.BUDGET // 8
+_ENDLESS = 1 << 62
 
 
 class Lengths(Protocol):
@@ -31,9 +33,10 @@ class Lengths(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What had been counted when an interval began, and the instructions that belong
-    to it of the block the boundary fell into."""
+    """What had been counted when an interval began at `position`, and the instructions that
+    belong to it of the block the boundary fell into."""
 
+    position: int
     counters: npt.NDArray[np.int64]
     entries: dict[int, int]
     partial: dict[tuple[int, int], int]
@@ -63,12 +66,64 @@ class IntervalClock:
         self._cut = cut
         self._boundary = cut(0)
         self._budget[_BUDGET] = self._boundary
-        self._base = self._now({})
+        self._base = self._now({}, 0)
         self._cuts: list[_Cut] = []
+        self._frozen: dict[int, int] | None = None
+        self._left = 0
 
-    def _now(self, carried: dict[int, int]) -> _Base:
+    # -- see `livepro.engines.window.Vectors`
+
+    def restart(self, position: Position) -> None:
+        self._tally.intervals.clear()
+        self._boundary = self._cut(0)
+        if self._frozen is None:
+            self._go_on(position, {}, self._boundary)
+        else:
+            self._frozen, self._left = {}, self._boundary
+
+    def freeze(self, position: Position) -> None:
+        if self._frozen is not None:
+            return
+        ahead = position.charged - position.executed - position.owed
+        reached = self._boundary - int(self._budget[_BUDGET]) - ahead
+        self.ran_out(position.row)  # the thread may have yet to say so itself
+        self._take_back(position.row, reached)
+        vector = self._vector()
+        if position.executed or position.charged:
+            vector[position.row] += position.executed - position.charged
+        slots = np.flatnonzero(vector)
+        self._frozen = dict(zip(slots.tolist(), vector[slots].tolist(), strict=True))
+        self._left = int(self._budget[_BUDGET]) + ahead
+        self._budget[_BUDGET] = _ENDLESS
+        self._cuts.clear()
+
+    def thaw(self, position: Position) -> None:
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None:
+            self._go_on(position, frozen, self._left)
+
+    def _go_on(self, position: Position, done: dict[int, int], left: int) -> None:
+        """Count on from a position, with so many instructions in the interval already,
+        by slot, and so many left in it."""
+        ahead = position.charged - position.executed
+        carried = dict(done)
+        carried[position.row] = carried.get(position.row, 0) + ahead
+        self._cuts.clear()
+        self._base = self._now(carried, self._boundary - left - sum(done.values()))
+        self._budget[_BUDGET] = left - ahead + position.owed
+        self.ran_out(position.row)
+
+    def resynchronise(self) -> None:
+        """Set the budget anew from what has been counted: it was written while the thread ran."""
+        if self._frozen is None:
+            into = int(self._vector().sum())
+            self._budget[_BUDGET] = self._boundary - self._base.position - into
+        else:
+            self._budget[_BUDGET] = _ENDLESS
+
+    def _now(self, carried: dict[int, int], position: int) -> _Base:
         counters = self._words[_FIRST : _FIRST + len(self._space.lengths())].astype(np.int64)
-        return _Base(counters, dict(self._tally.entries), dict(self._tally.partial), carried)
+        return _Base(position, counters, dict(self._tally.entries), dict(self._tally.partial), carried)
 
     def _vector(self) -> npt.NDArray[np.int64]:
         """Instructions executed in each block since the interval began (int64, per slot)."""
@@ -95,7 +150,7 @@ class IntervalClock:
             vector[slot] -= behind
             self._emit(vector)
             self._cuts.append(_Cut(self._base, self._boundary, slot, executions))
-            self._base = self._now({slot: behind})
+            self._base = self._now({slot: behind}, self._boundary)
             following = self._cut(self._boundary)
             self._budget[_BUDGET] += following - self._boundary
             self._boundary = following
@@ -105,22 +160,30 @@ class IntervalClock:
         having been taken from the budget for it. To be told after the tally is."""
         self._budget[_BUDGET] += charged - executed
         self.ran_out(slot)
-        position = self._boundary - int(self._budget[_BUDGET])
+        self._take_back(slot, self._boundary - int(self._budget[_BUDGET]))
+
+    def _take_back(self, slot: int, position: int) -> None:
+        """Undo the cuts in the block of `slot` behind a position that its last execution has not passed."""
         executions = int(self._words[_FIRST + slot])
+        ahead = self._boundary - position - int(self._budget[_BUDGET])
         while self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) == (slot, executions):
             last = self._cuts[-1]
             if position >= last.boundary:
                 break
-            # It did not get as far as the boundary after all.
+            # It has not got as far as the boundary after all.
             del self._cuts[-1]
             self._tally.intervals.pop()
             self._base = last.base
             self._boundary = last.boundary
-            self._budget[_BUDGET] = last.boundary - position
+            self._budget[_BUDGET] = last.boundary - position - ahead
 
     def finish(self) -> None:
         """Close the last, partial interval."""
-        self._emit(self._vector())
+        vector = self._vector()
+        if self._frozen is not None:
+            vector[:] = 0
+            vector[list(self._frozen)] = list(self._frozen.values())
+        self._emit(vector)
 
     def _emit(self, vector: npt.NDArray[np.int64]) -> None:
         rows = np.flatnonzero(vector)

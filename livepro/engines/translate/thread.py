@@ -9,6 +9,7 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate.cache import Stop
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
+from livepro.engines.window import Position
 from livepro.tracee import TracedThread
 
 
@@ -25,11 +26,13 @@ class TranslatedThread:
     """One thread: its area, its mode, and what it is in the middle of.
 
     `held` is a signal (number and siginfo) to be delivered at the next boundary, `mask`
-    the program's signal mask while livepro's own is in force.
+    the program's signal mask while livepro's own is in force, `asking` where it stands while a command of its own is
+    carried out.
     """
 
     __slots__ = (
         "area",
+        "asking",
         "at",
         "before",
         "clock",
@@ -62,3 +65,4 @@ class TranslatedThread:
         self.mask: int | None = None
         self.program_base = 0
         self.clock: IntervalClock | None = None
+        self.asking: Position | None = None

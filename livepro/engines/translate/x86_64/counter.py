@@ -74,6 +74,7 @@ class CounterEmitter:
         elif borrows < 0:
             out += encode.increment_area(cell)
             emitted.fields.append((Field.CELL, len(out) - 4))
+            emitted.tallied = len(out)
         elif borrows < 16:
             self._add_one(emitted, borrows, cell)
         else:
@@ -91,6 +92,7 @@ class CounterEmitter:
         out += encode.lea_increment(register, 1)
         out += encode.store_area(register, cell)
         fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
 
     def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
         out = emitted.code
@@ -98,6 +100,7 @@ class CounterEmitter:
             out += SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
         out += encode.increment_area(cell)
         emitted.fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
         out += encode.subtract_area(layout.BUDGET, length)
         out += b"\x79\x01"  # jns +1
         stop = len(out)

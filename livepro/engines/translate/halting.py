@@ -1,0 +1,161 @@
+"""Translated threads brought to rest, so that their counts can be taken at one moment.
+
+Threads that run are interrupted and stay stopped. One that waits inside a system
+call is left there, for some calls fail with EINTR when they are interrupted: its
+counts do not change as long as it sleeps, and whether it slept on is told by
+its context switches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from livepro.engines.base import EngineOptions
+from livepro.engines.recording import ThreadTally
+from livepro.engines.translate import layout
+from livepro.engines.translate.leaving import Leaving
+from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.engines.window import BETWEEN, Counts, Position, Vectors
+from livepro.isa.base import Isa
+from livepro.linux import proc, ptrace
+from livepro.linux.wait import TRAP_STATUS, is_stop, stop_event
+from livepro.tracee.stops import WAIT_FLAGS
+
+_FIRST = layout.COUNTERS // 8
+_REP_ITERATIONS = layout.REP_ITERATIONS // 8
+
+
+class Halting(Leaving):
+    """The part of the translate engine that control asks where threads are."""
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        self._resting: dict[int, int] = {}
+        self._asleep: dict[int, proc.Sleep] = {}
+        self._expected: set[int] = set()
+
+    def _state_of(self, tally: ThreadTally) -> TranslatedThread | None:
+        state = self._states.get(tally.thread.tid)
+        return state if state is not None and state.tally is tally else None
+
+    # -- see `livepro.engines.control.Controlled`
+
+    def raw_counts(self, tally: ThreadTally) -> Counts:
+        state = self._state_of(tally)
+        if state is None:
+            return tally.raw_counts()
+        entries = state.words[_FIRST : _FIRST + len(state.space.starts)].astype(np.int64)
+        for slot, times in tally.entries.items():
+            entries[slot] += times
+        iterations = tally.rep_iterations + int(state.words[_REP_ITERATIONS])
+        return Counts.dense(entries, tally.partial, iterations)
+
+    def vectors(self, tally: ThreadTally) -> Vectors | None:
+        state = self._state_of(tally)
+        return None if state is None else state.clock
+
+    def position(self, tally: ThreadTally) -> Position:
+        state = self._state_of(tally)
+        if state is None:
+            return BETWEEN
+        if state.asking is not None:
+            return state.asking
+        sleep = self._asleep.get(state.thread.tid)
+        if sleep is not None:
+            return self._position_at(state, sleep.pc)
+        if state.thread.tid not in self._resting:
+            return BETWEEN
+        try:
+            return self._position_at(state, self._pc(state.thread.tid))
+        except OSError:
+            return BETWEEN  # killed meanwhile
+
+    def _position_at(self, state: TranslatedThread, pc: int) -> Position:
+        if state.mode is Mode.DELIVERING:
+            return BETWEEN  # what it left was taken off when it left
+        if state.mode is Mode.NATIVE:
+            stop = state.native
+            if stop is None or stop.block is None:
+                return BETWEEN
+            return stop.block.position(stop.index + (pc != state.at), counted=stop.counted)
+        place = state.space.locate(pc)
+        if place is None:
+            return BETWEEN  # in a lookup, or at an exit
+        block, index = place.block, place.index
+        stop = state.space.stop_at(pc - 1)
+        if stop is not None and stop.block is block:
+            index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
+        within = pc - block.start
+        position = block.position(index, counted=within >= block.details.tallied)
+        if self.options.cut is not None and within == block.details.tallied:
+            position = position._replace(owed=position.length)
+        if place.at_rep:
+            source = place.block.source
+            encoding = source.code[source.offsets[place.index] : source.offsets[place.index + 1]]
+            left = self.isa.rep_count(encoding, state.thread.registers())
+            position = position._replace(iterations=left)
+        return position
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        self._bring_to_rest()
+        try:
+            yield
+        finally:
+            if self.options.cut is not None:
+                self._catch_up()
+            resting, self._resting = self._resting, {}
+            self._asleep = {}
+            for tid, status in resting.items():
+                self.tracer.dispatch(tid, status)
+
+    def _bring_to_rest(self) -> None:
+        # Answering stops meanwhile may bring commands that halt for themselves: all share what is known.
+        while missing := [state for tid, state in self._states.items() if self._moves(tid, state)]:
+            for state in missing:
+                tid = state.thread.tid
+                sleep = proc.sleep(tid)
+                if sleep is not None:
+                    self._asleep[tid] = sleep
+                elif ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None) != -1:
+                    self._expected.add(tid)
+            while self._expected:
+                tid, status = os.waitpid(-1, WAIT_FLAGS)
+                self.stops += 1
+                state_ = self._states.get(tid)
+                event = stop_event(status) if is_stop(status) else 0
+                if event == ptrace.PTRACE_EVENT_STOP and tid in self._expected and not self.leaving:
+                    self._expected.discard(tid)
+                    self._resting[tid] = status
+                    with suppress(ProcessLookupError):
+                        self.woken(self.tracer.threads[tid])
+                elif status == TRAP_STATUS and state_ is not None and state_.mode is Mode.RUNNING:
+                    with suppress(ProcessLookupError):
+                        self._stopped_in_cache(state_)
+                else:
+                    self.tracer.dispatch(tid, status)
+                self._expected &= self._states.keys()
+
+    def _moves(self, tid: int, state: TranslatedThread) -> bool:
+        """Whether a thread may be running."""
+        if self.leaving or tid in self._resting or state.asking is not None:
+            return False
+        sleep = self._asleep.get(tid)
+        if sleep is not None and not proc.slept_on(tid, sleep):
+            del self._asleep[tid]
+            sleep = None
+        return sleep is None
+
+    def _catch_up(self) -> None:
+        """A thread that woke while its interval was being set may have undone that."""
+        woken = [tid for tid, sleep in self._asleep.items() if not proc.slept_on(tid, sleep)]
+        if woken:
+            self._bring_to_rest()
+        for tid in woken:
+            state = self._states.get(tid)
+            if state is not None and state.clock is not None:
+                state.clock.resynchronise()
