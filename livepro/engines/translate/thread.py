@@ -26,8 +26,8 @@ class TranslatedThread:
     """One thread: its area, its mode, and what it is in the middle of.
 
     `held` is a signal (number and siginfo) to be delivered at the next boundary, `mask`
-    the program's signal mask while livepro's own is in force, `asking` where it stands while a command of its own is
-    carried out.
+    the program's signal mask while livepro's own is in force, `asking` where it stands while a command
+    of its own is carried out.
     """
 
     __slots__ = (
