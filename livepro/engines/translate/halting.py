@@ -86,7 +86,7 @@ class Halting(Leaving):
         if place is None:
             return BETWEEN  # in a lookup, or at an exit
         block, index = place.block, place.index
-        stop = state.space.stop_at(pc - 1)
+        stop = state.space.stop_at(pc - self._pc_advance)
         if stop is not None and stop.block is block:
             index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
         within = pc - block.start
