@@ -241,14 +241,8 @@ class StepEngine(Engine):
     # -- the thread's position
 
     def position(self, tally: ThreadTally) -> Position:
-        """See `livepro.engines.control.Controlled`: as of the thread's last stop, for one that runs."""
         state = self._states.get(tally.thread.tid)
-        if state is None or state.tally is not tally:
-            return BETWEEN
-        code, index = state.block.code, state.index
-        # A thread that was let run into a system call has executed it.
-        entered = code.quirks[index] is Quirk.SYSCALL
-        return Position(state.block.row, index + entered, 0, len(code))
+        return BETWEEN if state is None or state.tally is not tally else state.position
 
     def _advance(self, state: StepThread, pc: int) -> None:
         """The instruction attempted has retired and led to `pc`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.window import Position
 from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.model import Flow
 from livepro.tracee import TracedThread
@@ -108,6 +109,13 @@ class StepThread:
         self.counted = False
         self.held = False
         self.muddled = False
+
+    @property
+    def position(self) -> Position:
+        """Where it is, as of its last stop. A thread that was let run into a system call has executed it."""
+        code, index = self.block.code, self.index
+        entered = code.quirks[index] is Quirk.SYSCALL
+        return Position(self.block.row, index + entered, 0, len(code))
 
 
 def unchanged(state: StepThread, block: StepBlock, index: int) -> bool:
