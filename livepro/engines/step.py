@@ -17,7 +17,16 @@ from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import StepBlock, StepThread, hold, may_follow, taken_at, unchanged, unstep
+from livepro.engines.stepping import (
+    StepBlock,
+    StepThread,
+    count_iterations,
+    hold,
+    may_follow,
+    taken_at,
+    unchanged,
+    unstep,
+)
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -25,8 +34,6 @@ from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.stops import WAIT_FLAGS
-
-__all__ = ["StepBlock", "StepEngine", "StepThread"]
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
@@ -217,7 +224,7 @@ class StepEngine(Engine):
         pc = self._pc(thread.tid) & _ADDRESS_MASK
         if pc == code.addresses[index]:
             if code.reps[index]:
-                self._count_iterations(state)
+                count_iterations(self.isa, state)
             self._stays(state)
             return
         if code.quirks[index] is Quirk.SYSCALL:
@@ -251,7 +258,7 @@ class StepEngine(Engine):
         addresses = code.addresses
         quirk = code.quirks[index]
         if code.reps[index]:
-            self._count_iterations(state)
+            count_iterations(self.isa, state)
             if pc == addresses[index]:
                 return  # one iteration of several: not retired yet
         if quirk is not Quirk.NONE:
@@ -295,16 +302,6 @@ class StepEngine(Engine):
         else:
             state.tally.complete(state.block.row)
             self._enter(state, pc)
-
-    def _count_iterations(self, state: StepThread) -> None:
-        """Add what the count register says has been done since it was last read."""
-        code, index = state.block.code, state.index
-        start = code.addresses[index] - code.address
-        text = code.code[start : code.addresses[index + 1] - code.address]
-        registers = state.thread.registers()
-        done = self.isa.rep_count(text, state.before) - self.isa.rep_count(text, registers)
-        state.tally.rep_iterations += done
-        state.before = registers
 
     def _after_quirk(self, state: StepThread, quirk: Quirk, *, returned: bool) -> None:
         if returned:  # not by sigreturn, whose registers are all the program's own

@@ -126,6 +126,16 @@ def unchanged(state: StepThread, block: StepBlock, index: int) -> bool:
     return state.thread.read(start, end - start) == code.code[start - code.address : end - code.address]
 
 
+def count_iterations(isa: Isa, state: StepThread) -> None:
+    """Add what a rep's count register says has been done since it was last read."""
+    code, index = state.block.code, state.index
+    start = code.addresses[index] - code.address
+    text = code.code[start : code.addresses[index + 1] - code.address]
+    registers = state.thread.registers()
+    state.tally.rep_iterations += isa.rep_count(text, state.before) - isa.rep_count(text, registers)
+    state.before = registers
+
+
 # -- threads that ran before they were stepped, and will run on
 
 
