@@ -13,20 +13,12 @@ from __future__ import annotations
 import os
 import signal
 
+from livepro.engines import stepping
 from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import (
-    StepBlock,
-    StepThread,
-    count_iterations,
-    hold,
-    may_follow,
-    taken_at,
-    unchanged,
-    unstep,
-)
+from livepro.engines.stepping import StepBlock, StepThread
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -224,7 +216,7 @@ class StepEngine(Engine):
         pc = self._pc(thread.tid) & _ADDRESS_MASK
         if pc == code.addresses[index]:
             if code.reps[index]:
-                count_iterations(self.isa, state)
+                stepping.count_iterations(self.isa, state)
             self._stays(state)
             return
         if code.quirks[index] is Quirk.SYSCALL:
@@ -258,7 +250,7 @@ class StepEngine(Engine):
         addresses = code.addresses
         quirk = code.quirks[index]
         if code.reps[index]:
-            count_iterations(self.isa, state)
+            stepping.count_iterations(self.isa, state)
             if pc == addresses[index]:
                 return  # one iteration of several: not retired yet
         if quirk is not Quirk.NONE:
@@ -271,7 +263,7 @@ class StepEngine(Engine):
             self._advance(state, pc)
             return
         if after == len(addresses) - 1:
-            if not may_follow(code, pc):
+            if not stepping.may_follow(code, pc):
                 self._unexplained += 1
                 state.tally.complete(block.row)
                 self._enter(state, pc)
@@ -334,7 +326,7 @@ class StepEngine(Engine):
     def _enter(self, state: StepThread, pc: int) -> None:
         """The thread is about to execute the instruction at `pc`, the first of a block."""
         block = self._known[state.record].get(pc)
-        if block is None or not (block.stable or unchanged(state, block, 0)):
+        if block is None or not (block.stable or stepping.unchanged(state, block, 0)):
             block = self._decode(state.thread.process, state.record, pc)
         state.block = block
         state.expect = block.expect
@@ -346,7 +338,7 @@ class StepEngine(Engine):
     def _arrive(self, state: StepThread) -> None:
         """The thread is about to execute instruction `index`, in the middle of its block."""
         block, index = state.block, state.index
-        if not block.stable and not unchanged(state, block, index):
+        if not block.stable and not stepping.unchanged(state, block, index):
             self._leave(state, index)
             self._enter(state, block.code.addresses[index])
             return
@@ -386,19 +378,19 @@ class StepEngine(Engine):
             return
         pc = self._pc(thread.tid)
         if thread.attached:
-            pc = taken_at(self.isa, thread)
+            pc = stepping.taken_at(self.isa, thread)
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = StepThread(thread, tally, record, self._decode(thread.process, record, pc))
         self._states[thread.tid] = state
         self._enter(state, pc)
-        hold(self.isa, state)
+        stepping.hold(self.isa, state)
 
     def part(self, thread: TracedThread) -> bool:
         state = self._states.pop(thread.tid, None)
         if state is not None:
             self._leave(state, state.index + state.held)
-            unstep(self.isa, thread, state.held)
+            stepping.unstep(self.isa, thread, state.held)
         self.tracer.release(thread)
         return True
 
