@@ -10,6 +10,7 @@ from importlib import import_module, metadata
 from livepro import __version__
 from livepro.cli.parser import Parser
 from livepro.engines import can_translate, default_engine
+from livepro.isa import MACHINES, for_machine
 from livepro.linux.cpu import cpu
 from livepro.linux.perf_event import probe_instruction_counter
 from livepro.linux.permissions import Permissions, permissions
@@ -19,13 +20,12 @@ from livepro.ui.findings import Finding, State, print_findings
 
 LIBRARIES = {
     "capstone": "capstone",
-    "iced-x86": "iced_x86",
     "numpy": "numpy",
     "pyelftools": "elftools",
     "python-ptrace": "ptrace",
     "rich": "rich",
 }
-"""Distribution name to module name of what a run needs."""
+"""Distribution name to module name of what a run needs on any machine."""
 
 ENGINES = {
     "translate": "counts in the program itself, stops only for new code",
@@ -93,7 +93,9 @@ def tracing(allowed: Permissions) -> list[Finding]:
 
 def libraries() -> list[Finding]:
     """The libraries a run needs: their versions, and that they load."""
-    return [library(*names) for names in LIBRARIES.items()]
+    machine = platform.machine()
+    own = for_machine(machine).libraries if machine in MACHINES else {}
+    return [library(*names) for names in sorted({**LIBRARIES, **own}.items())]
 
 
 def library(name: str, module: str) -> Finding:

@@ -167,6 +167,9 @@ class Isa(Protocol):
     name: str
     """As `uname -m` names it."""
 
+    libraries: Mapping[str, str]
+    """Python packages that only this instruction set needs: distribution to module name."""
+
     max_instruction: int
     """Longest encoding in bytes."""
 

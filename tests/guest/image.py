@@ -71,6 +71,15 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "livepro-guest"
 
 
+def keep(made: Path, kept: Path) -> None:
+    """Move what has been built to its place, where another run may have put the same meanwhile."""
+    try:
+        made.rename(kept)
+    except OSError:
+        if not kept.exists():
+            raise
+
+
 def image() -> Image:
     """The image that this code describes: from the cache, or built (about a minute)."""
     parts = [Path(__file__), _HERE / "init.sh", _HERE / "tool.sh"]
@@ -82,7 +91,7 @@ def image() -> Image:
             made = Path(directory) / "image"
             made.mkdir()
             _build(Path(directory) / "root", made)
-            made.rename(kept)
+            keep(made, kept)
     return Image(kept / "kernel", kept / "initramfs")
 
 

@@ -10,7 +10,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from .image import cache
+from .image import cache, keep
 
 _PYTHON = "3.11"  # the guest's
 _EXTRA = ("pytest",)
@@ -39,5 +39,5 @@ def packages() -> Path:
             only = ["--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
             platforms = [f"--platform={name}" for name in _PLATFORMS]
             subprocess.run([*install, *only, *platforms, *wanted], check=True)
-            made.rename(kept)
+            keep(made, kept)
     return kept

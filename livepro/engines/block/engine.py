@@ -37,7 +37,7 @@ from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread, hold, taken_at
 from livepro.isa.base import Isa, Quirk
-from livepro.linux import ptrace
+from livepro.linux import proc, ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
 from livepro.tracee.stops import WAIT_FLAGS
@@ -197,8 +197,13 @@ class BlockEngine(Leaving):
 
     def interrupted(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)
-        if state is not None and state.plan is not None and self._pc(thread.tid) in state.plan.ends:
-            state.owed = True
+        if (
+            state is not None
+            and state.plan is not None
+            and self._pc(thread.tid) in state.plan.ends
+            and (self.isa.breakpoint.pc_advance or proc.is_pending(thread.tid, signal.SIGTRAP))
+        ):
+            state.owed = True  # where the pc does not tell: it may be about to meet the breakpoint
         else:
             self._settle(thread, trap_due=True)
 

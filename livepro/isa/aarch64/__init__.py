@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from livepro.isa.aarch64 import exclusive, registers, stepping, syscalls
 from livepro.isa.aarch64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
@@ -14,6 +14,7 @@ class AArch64:
     """See `livepro.isa.base.Isa`."""
 
     name = "aarch64"
+    libraries: ClassVar[dict[str, str]] = {}
     max_instruction = 4
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
 from livepro.isa.x86_64 import exclusive, registers, stepping, syscalls
@@ -14,6 +14,7 @@ class X86_64:
     """See `livepro.isa.base.Isa`."""
 
     name = "x86_64"
+    libraries: ClassVar[dict[str, str]] = {"iced-x86": "iced_x86"}
     max_instruction = 15  # SDM vol. 2, 2.3.11
     registers = registers.LAYOUT
     syscalls = syscalls.TABLE
