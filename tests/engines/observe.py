@@ -149,6 +149,8 @@ def serve() -> None:
     """Carry out requests, a line of JSON each on standard input: `arguments` as above, `streams`
     the files that become standard input, output and error, `environment`, `directory`. The
     answer is a line with the number of the wait status, or `timeout` seconds later None."""
+    for engine in ("step", "block"):
+        livepro.run(["/bin/false"], engine=engine)  # imports what is imported late
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
