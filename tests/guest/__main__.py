@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 
@@ -34,6 +35,7 @@ def main() -> int:
         help="what to run there (default: the tests)",
     )
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not without ending the machine
     if args.command:
         return _run(args.command, args.cpu, args.timeout)
     # One boot for everything, and one on a processor that has the extensions.
