@@ -197,15 +197,6 @@ def _switches(tid: int) -> int:
     return total if found else -1
 
 
-def is_pending(tid: int, number: int) -> bool:
-    """Whether signal `number` waits to be delivered to a thread (not to its process as a whole);
-    False when it is gone."""
-    try:
-        return bool(int(status_field(tid, "SigPnd"), 16) >> (number - 1) & 1)
-    except OSError:
-        return False
-
-
 def thread_name(tid: int) -> str:
     """The thread's name as the kernel keeps it, empty when it is gone."""
     try:

@@ -37,10 +37,10 @@ from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread, hold, taken_at
 from livepro.isa.base import Isa, Quirk
-from livepro.linux import proc, ptrace
+from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import WAIT_FLAGS
+from livepro.tracee.stops import WAIT_FLAGS, trap_pending
 
 
 class BlockEngine(Leaving):
@@ -201,7 +201,7 @@ class BlockEngine(Leaving):
             state is not None
             and state.plan is not None
             and self._pc(thread.tid) in state.plan.ends
-            and (self.isa.breakpoint.pc_advance or proc.is_pending(thread.tid, signal.SIGTRAP))
+            and (self.isa.breakpoint.pc_advance or trap_pending(thread.tid))
         ):
             state.owed = True  # where the pc does not tell: it may be about to meet the breakpoint
         else:
