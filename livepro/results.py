@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +12,16 @@ from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Partial
 from livepro.isa.base import Isa
+from livepro.isa.kinds import Kinds
 from livepro.linux.symbols import Symbolizer
 from livepro.model import BlockTable, Instruction, ProcessResult, Snapshot, SnapshotThread, ThreadCounts
 
 
-def build_processes(images: Sequence[ImageRecord], isa: Isa) -> tuple[ProcessResult, ...]:
+def build_processes(
+    images: Sequence[ImageRecord], isa: Isa, kept: Path | None = None
+) -> tuple[ProcessResult, ...]:
     """The model of every image: tables described and symbolised, counts as arrays."""
-    symbolizer = Symbolizer()
-    describe = _Describer(isa)
+    symbolizer = Symbolizer(kept=kept)
     return tuple(
         ProcessResult(
             pid=image.process.pid,
@@ -27,7 +30,7 @@ def build_processes(images: Sequence[ImageRecord], isa: Isa) -> tuple[ProcessRes
             command=image.process.command,
             machine=isa.name,
             exit=image.process.exit,
-            table=build_table(image.store, describe, symbolizer),
+            table=build_table(image.store, isa.describe, symbolizer),
             threads=tuple(_counts(tally, len(image.store)) for tally in image.tallies),
         )
         for image in images
@@ -76,31 +79,29 @@ def _snapshot_thread(place: tuple[int, int], counts: Counts) -> SnapshotThread:
     return SnapshotThread(*place, counts.rows, entries, _partial(counts.partial), counts.rep_iterations)
 
 
-class _Describer:
-    """Describes each distinct encoding once for all images."""
-
-    def __init__(self, isa: Isa) -> None:
-        self._describe = isa.describe
-        self._known: dict[bytes, Instruction] = {}
-
-    def __call__(self, code: bytes) -> Instruction:
-        known = self._known.get(code)
-        if known is None:
-            known = self._known[code] = self._describe(code)
-        return known
+def _forms(store: BlockStore, kind_of: Kinds) -> npt.NDArray[np.uint32]:
+    """The kind of each instruction of each block, block after block."""
+    parts: list[npt.NDArray[np.uint32]] = []
+    row = 0
+    for known in (*store.known, None):
+        end = len(store) if known is None else known.first
+        form: list[int] = []
+        for code, sizes in zip(store.codes[row:end], store.sizes[row:end], strict=True):
+            form += kind_of.split(code, sizes)
+        parts.append(np.array(form, np.uint32))
+        if known is not None:
+            numbers = np.array([kind_of(code) for code in known.encodings], np.uint32)
+            parts.append(numbers[known.kinds])
+            row = known.first + known.count
+    return np.concatenate(parts)
 
 
 def build_table(
     store: BlockStore, describe: Callable[[bytes], Instruction], symbolizer: Symbolizer
 ) -> BlockTable:
     """A store as a block table."""
-    forms: dict[bytes, int] = {}
-    form: list[int] = []
-    for code, sizes in zip(store.codes, store.sizes, strict=True):
-        at = 0
-        for size in sizes:
-            form.append(forms.setdefault(code[at : at + size], len(forms)))
-            at += size
+    kinds = Kinds(describe)
+    form = _forms(store, kinds)
     functions = [""] * len(store)
     offsets = np.array(store.offsets, np.uint64)
     modules = np.array(store.modules, object)
@@ -114,8 +115,10 @@ def build_table(
         address=np.array(store.addresses, np.uint64),
         size=np.array([len(code) for code in store.codes], np.uint32),
         length=np.array(store.lengths, np.uint32),
-        form=np.array(form, np.uint32),
-        instructions=tuple(describe(code) for code in forms),
+        code=tuple(store.codes),
+        step=np.frombuffer(b"".join(store.sizes), np.uint8),
+        form=form,
+        instructions=tuple(kinds.instructions),
         function=tuple(functions),
         module=tuple(store.modules),
         offset=offsets,

@@ -82,7 +82,7 @@ class Session:
             exit=shell_status(status) if status is not None else None,
             wall_seconds=wall,
             interval_size=interval_size,
-            processes=build_processes(images, self.isa),
+            processes=build_processes(images, self.isa, engine.options.kept),
             stats=dict(engine.stats),
             warnings=tuple(engine.warnings),
             snapshots=build_snapshots(snapshots, images),

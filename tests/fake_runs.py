@@ -50,6 +50,8 @@ def table(*blocks: tuple[int, str, str, tuple[Instruction, ...]]) -> BlockTable:
         address=np.array(addresses, np.uint64),
         size=np.array([sum(i.length for i in block[3]) for block in blocks], np.uint32),
         length=np.array([len(block[3]) for block in blocks], np.uint32),
+        code=tuple(b"".join(i.code for i in block[3]) for block in blocks),
+        step=np.array([i.length for block in blocks for i in block[3]], np.uint8),
         form=np.array([forms.index(i) for block in blocks for i in block[3]], np.uint32),
         instructions=tuple(forms),
         function=tuple(block[1] for block in blocks),

@@ -79,6 +79,8 @@ def table(
         address=address,
         size=np.array([sum(i.length for i in b[1]) for b in full], np.uint32),
         length=np.array([len(b[1]) for b in full], np.uint32),
+        code=tuple(b"".join(i.code for i in b[1]) for b in full),
+        step=np.array([i.length for b in full for i in b[1]], np.uint8),
         form=np.array([row[i] for b in full for i in b[1]], np.uint32),
         instructions=tuple(forms),
         function=tuple(b[2] for b in full),

@@ -111,7 +111,7 @@ def _sum(parts: Sequence[Totals], distinct_reps: int, blocks: int) -> Totals:
 
 def _addresses(table: BlockTable, at: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
     """Addresses (uint64) of the instructions at positions `at` of `table.form`."""
-    lengths = np.array([i.length for i in table.instructions], np.uint64)[table.form]
+    lengths = table.step.astype(np.uint64)
     behind = np.cumsum(lengths, dtype=np.uint64)  # bytes of all blocks up to and with each instruction
     before = behind - lengths
     block = np.searchsorted(table.start, at, side="right") - 1

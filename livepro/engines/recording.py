@@ -7,10 +7,12 @@ frozen arrays of the model when the run is over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import sub
 
 import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.window import Counts, Position, Window
 from livepro.isa.base import CodeBlock
@@ -29,7 +31,8 @@ class BlockStore:
     Parallel lists: `addresses`, `codes` (the bytes), `lengths` (instructions),
     `sizes` (bytes of each instruction, as a bytes object), `modules` (path of
     the mapping) and `offsets` (file offset of the first byte; for code that is
-    not file-backed the offset in its mapping).
+    not file-backed the offset in its mapping). `known` are ranges of rows whose
+    instructions have been described before.
     """
 
     def __init__(self) -> None:
@@ -39,6 +42,7 @@ class BlockStore:
         self.sizes: list[bytes] = []
         self.modules: list[str] = []
         self.offsets: list[int] = []
+        self.known: list[KnownKinds] = []
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -61,6 +65,39 @@ class BlockStore:
             self.modules.append(mapping.path or "[anon]")
             self.offsets.append(address - mapping.start + mapping.offset)
         return len(self.addresses) - 1
+
+    def extend(
+        self,
+        addresses: list[int],
+        codes: list[bytes],
+        sizes: list[bytes],
+        mapping: Mapping,
+        kinds: npt.NDArray[np.uint16],
+        encodings: Sequence[bytes],
+    ) -> int:
+        """Append blocks of one mapping by their parts; returns the first one's row. `kinds`
+        are the rows in `encodings` of an instruction like each of theirs."""
+        first = len(self.addresses)
+        self.addresses += addresses
+        self.codes += codes
+        self.lengths += map(len, sizes)
+        self.sizes += sizes
+        self.modules += [mapping.path] * len(addresses)
+        shift = mapping.offset - mapping.start
+        self.offsets += [address + shift for address in addresses]
+        self.known.append(KnownKinds(first, len(addresses), kinds, encodings))
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKinds:
+    """Of the instructions of `count` rows from `first` on, block after block, which of
+    `encodings` each is like: equal in all that an `Instruction` says but its code."""
+
+    first: int
+    count: int
+    kinds: npt.NDArray[np.uint16]
+    encodings: Sequence[bytes]
 
 
 class ThreadTally:

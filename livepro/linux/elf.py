@@ -11,6 +11,7 @@ import io
 import lzma
 import mmap
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -306,25 +307,26 @@ class ElfImage:
         bounds = np.array(sorted(ranges), np.uint64).reshape(-1, 2)
         return bounds[:, 0].copy(), bounds[:, 1].copy()
 
-    def virtual_addresses(self, offsets: Uint64s) -> tuple[Uint64s, npt.NDArray[np.bool_]]:
-        """The virtual addresses that file offsets are mapped at (uint64), and whether they are (bool).
 
-        A byte may be mapped twice, as code and as data, where segments share a
-        page: executable segments come first. Bytes that no segment claims but
-        that are mapped with one, since mappings are whole pages, get the
-        address they have there; all others keep their offset.
-        """
-        out = offsets.copy()
-        mapped = np.zeros(len(offsets), bool)
-        for page in (1, mmap.PAGESIZE):
-            for segment in sorted(self.segments, key=lambda s: not s.executable):
-                first = segment.offset // page * page
-                last = -(-(segment.offset + segment.file_size) // page) * page
-                found = ~mapped & (offsets >= first) & (offsets < last)
-                # Modulo 2**64, for a segment whose address is below its offset.
-                out[found] += np.uint64((segment.address - segment.offset) % (1 << 64))
-                mapped |= found
-        return out, mapped
+def virtual_addresses(segments: Sequence[Segment], offsets: Uint64s) -> tuple[Uint64s, npt.NDArray[np.bool_]]:
+    """The virtual addresses that file offsets are mapped at (uint64), and whether they are (bool).
+
+    A byte may be mapped twice, as code and as data, where segments share a
+    page: executable segments come first. Bytes that no segment claims but
+    that are mapped with one, since mappings are whole pages, get the
+    address they have there; all others keep their offset.
+    """
+    out = offsets.copy()
+    mapped = np.zeros(len(offsets), bool)
+    for page in (1, mmap.PAGESIZE):
+        for segment in sorted(segments, key=lambda s: not s.executable):
+            first = segment.offset // page * page
+            last = -(-(segment.offset + segment.file_size) // page) * page
+            found = ~mapped & (offsets >= first) & (offsets < last)
+            # Modulo 2**64, for a segment whose address is below its offset.
+            out[found] += np.uint64((segment.address - segment.offset) % (1 << 64))
+            mapped |= found
+    return out, mapped
 
 
 def records(data: bytes, layout: np.dtype[Any]) -> npt.NDArray[Any]:

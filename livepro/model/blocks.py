@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,8 +30,10 @@ class BlockTable:
 
     Row `i` is the block with id `i + 1`. `address` (uint64, B) is where it
     starts, `size` (uint32, B) its bytes, `length` (uint32, B) its instructions.
-    `form` (uint32, sum of `length`) names for each instruction of each block,
-    block after block, its row in `instructions`, the distinct encodings met.
+    `code` are its bytes, `step` (uint8, sum of `length`) the bytes of each
+    instruction of each block, block after block, and `form` (uint32, sum of `length`)
+    its row in `instructions`: one for all that differ in nothing but their
+    code (registers, displacements, immediates), with the code of one of them.
     `function` is the symbol that holds the block's first byte (empty if none),
     `module` the file that its code is mapped from (or ``[vdso]``, ``[anon]``),
     `offset` (uint64, B) its offset from the module's load address (from 0 for
@@ -41,6 +43,8 @@ class BlockTable:
     address: npt.NDArray[np.uint64]
     size: npt.NDArray[np.uint32]
     length: npt.NDArray[np.uint32]
+    code: tuple[bytes, ...]
+    step: npt.NDArray[np.uint8]
     form: npt.NDArray[np.uint32]
     instructions: tuple[Instruction, ...]
     function: tuple[str, ...]
@@ -59,7 +63,12 @@ class BlockTable:
 
     def block(self, row: int) -> BasicBlock:
         """Row `row` (from 0) as an object; `id` is `row + 1`."""
-        forms = self.form[self.start[row] : self.start[row + 1]]
+        within = slice(int(self.start[row]), int(self.start[row + 1]))
+        ends = np.cumsum(self.step[within]).tolist()
+        instructions = tuple(
+            replace(self.instructions[form], code=self.code[row][begin:end])
+            for form, begin, end in zip(self.form[within].tolist(), [0, *ends], ends, strict=False)
+        )
         return BasicBlock(
             id=row + 1,
             address=int(self.address[row]),
@@ -67,5 +76,5 @@ class BlockTable:
             function=self.function[row],
             module=self.module[row],
             offset=int(self.offset[row]),
-            instructions=tuple(self.instructions[f] for f in forms),
+            instructions=instructions,
         )

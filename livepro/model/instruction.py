@@ -72,7 +72,7 @@ class SimdFacts:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Facts about one distinct encoding, the same wherever it stands.
+    """Facts about one encoding, the same wherever it stands.
 
     `opcode` is the canonical upper-case operation name (ADD, JZ, VADDPS),
     `category` the group that instruction-type specifications name (BINARY,
@@ -111,6 +111,14 @@ class Instruction:
             writes_memory=False,
             itypes=("other",),
             simd=None,
+        )
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """All that it says but its code."""
+        return (
+            *(self.mnemonic, self.opcode, self.form, self.category, self.flow, self.rep),
+            *(self.reads_memory, self.writes_memory, self.itypes, self.simd, self.register_move),
         )
 
     @property

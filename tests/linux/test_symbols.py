@@ -315,3 +315,19 @@ def test_the_rest_of_the_last_page_is_mapped_with_its_segment(tmp_path: Path) ->
     names, back = Symbolizer().lookup(str(program), np.array([offset + size, offset | 0xFFF], np.uint64))
     assert names == ["", ""]
     assert back.tolist() == [address + size, address | 0xFFF]
+
+
+def test_kept_symbols_are_those_of_the_file(library: Path, tmp_path: Path) -> None:
+    """Read from the file, then from what was kept of it, then from a newer version of the file."""
+    offsets = np.arange(0, library.stat().st_size, 16, dtype=np.uint64)
+    copy = tmp_path / library.name
+    copy.write_bytes(library.read_bytes())
+    kept = tmp_path / "kept"
+    expected = Symbolizer().lookup(str(copy), offsets)
+    for _ in range(2):
+        names, addresses = Symbolizer(kept=kept).lookup(str(copy), offsets)
+        assert names == expected[0]
+        assert addresses.tolist() == expected[1].tolist()
+    assert len(list(kept.iterdir())) == 1
+    copy.write_bytes(b"")
+    assert Symbolizer(kept=kept).lookup(str(copy), offsets)[0] == [""] * len(offsets)

@@ -224,8 +224,8 @@ class TranslateEngine(Halting):
             self._cache_bytes += sum(
                 end - start for cache in space.caches.all for start, end in space.used(cache)
             )
-            if self._depot is not None:
-                keep(space, self._depot)
+            if self._shelf is not None:
+                keep(space, self._shelf, self.isa.describe)
 
     def _write_down(self, record: ImageRecord, space: CodeSpace) -> None:
         """Turn counter slots into rows of the image's own table."""
@@ -244,8 +244,7 @@ class TranslateEngine(Halting):
             used.update(slot for slot, _ in tally.partial)
             for interval in tally.intervals:
                 used.update(interval.rows.tolist())
-        append, mappings = record.store.append, space.mappings
-        rows = {slot: append(*space.parts(slot), mappings[slot]) for slot in sorted(used)}
+        rows = space.write_down(record.store, np.array(sorted(used), np.int64))
         for tally in record.tallies:
             tally.rename(rows)
         for counts, tally in taken:

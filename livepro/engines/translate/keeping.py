@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 
+import livepro.isa
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Cache
-from livepro.engines.translate.depot import Depot
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, renumber
+from livepro.isa.kinds import Kinds
+from livepro.linux.depot import Depot
 from livepro.linux.proc import Mapping
+from livepro.model import Instruction
 
 _MEBIBYTE = 1 << 20
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
@@ -24,19 +28,65 @@ def cache_size(module: Mapping) -> int:
     return min(2 * half, layout.CACHE_SIZE)
 
 
+def _written_to(pid: int, module: Mapping) -> bool:
+    """Whether a process has pages of its own in a private mapping of a file: somebody, a
+    debugger or itself, has changed what it holds."""
+    first, end = module.start // layout.PAGE, -(-module.end // layout.PAGE)
+    try:
+        with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
+            pages = np.frombuffer(os.pread(file.fileno(), (end - first) * 8, first * 8), np.uint64)
+    except OSError:
+        return True  # it cannot be told
+    # Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 a file's.
+    kind = pages >> np.uint64(61)
+    return bool(((kind != 0) & (kind & np.uint64(1) == 0)).any())
+
+
 def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
-    """What tells a mapped file from all others and from its own other versions.
-    None if the file cannot be seen."""
+    """What tells a mapped file from all others and from its own other versions. None if the
+    file cannot be seen, or if its code is not what is mapped."""
     try:
         status = os.stat(f"/proc/{pid}/root{module.path}")
     except OSError:
         return None
-    if status.st_ino != module.inode:
-        return None  # seen through another mount, or an overlay: which file it is cannot be told
+    if status.st_ino != module.inode or _written_to(pid, module):
+        return None  # or seen through another mount: which file it is cannot be told
     return (
         *(module.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns),
         *(module.offset, module.end - module.start),
     )
+
+
+class Shelf:
+    """The units kept in a directory for one way to emit (`kind`)."""
+
+    def __init__(self, directory: Path, kind: str) -> None:
+        here = Path(__file__).parent
+        self._depot = Depot(directory, kind, here, Path(livepro.isa.__file__).parent)
+        self._known: dict[str, int] = {}
+
+    def key(self, *identity: object) -> str:
+        """The name for the unit of a module that `identity` tells from all others."""
+        return self._depot.key(*identity)
+
+    def read(self, key: str) -> Unit | None:
+        """The unit kept under a key, None if there is none that can be trusted."""
+        arrays = self._depot.read(key)
+        if arrays is None:
+            return None
+        unit = Unit(**arrays)
+        self._known[key] = len(unit)
+        return unit
+
+    def wants(self, key: str, blocks: int) -> bool:
+        """Whether a unit of so many blocks is worth writing over what is kept."""
+        kept = self._known.get(key, 0)
+        return blocks - kept > max(16, kept // 64)
+
+    def write(self, key: str, unit: Unit) -> None:
+        """Keep a unit, if it can be written."""
+        self._depot.write(key, unit.arrays())
+        self._known[key] = len(unit)
 
 
 def _origin(space: CodeSpace, cache: Cache) -> Origin:
@@ -77,18 +127,18 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
     return True
 
 
-def keep(space: CodeSpace, depot: Depot) -> None:
+def keep(space: CodeSpace, shelf: Shelf, describe: Callable[[bytes], Instruction]) -> None:
     """Write down the translations of all modules that have grown."""
     for cache in space.caches.all:
-        if cache.key and depot.wants(cache.key, len(cache.blocks)):
-            depot.write(cache.key, capture(space, cache))
+        if cache.key and shelf.wants(cache.key, len(cache.blocks)):
+            shelf.write(cache.key, capture(space, cache, describe))
 
 
 def _offsets(addresses: Iterable[int], base: int) -> Array:
     return (np.fromiter(addresses, np.int64) - base).astype(np.int32)
 
 
-def capture(space: CodeSpace, cache: Cache) -> Unit:
+def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruction]) -> Unit:
     """All that a module's cache holds."""
     module, record, old = cache.module, cache.record, cache.unit
     assert module is not None
@@ -133,6 +183,11 @@ def capture(space: CodeSpace, cache: Cache) -> Unit:
 
     before = np.zeros(0, bool) if old is None else old.landing_likely
     flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
+    kind_of = Kinds(describe)
+    for code in () if old is None else old.encodings():
+        kind_of(code)  # numbers as they were
+    kinds = [kind for s in sources for kind in kind_of.split(s.code, s.steps())]
+    kind_codes = [instruction.code for instruction in kind_of.instructions]
     where = _origin(space, cache)
     return Unit(
         hot=np.array([hot], np.int64),
@@ -146,6 +201,9 @@ def capture(space: CodeSpace, cache: Cache) -> Unit:
         live=after("live", np.array([block.details.live for block in blocks], np.int32)),
         steps=after("steps", np.frombuffer(b"".join(source.steps() for source in sources), np.uint8)),
         code=after("code", np.frombuffer(b"".join(source.code for source in sources), np.uint8)),
+        kinds=after("kinds", np.array(kinds, np.uint16)),
+        kind_code=np.frombuffer(b"".join(kind_codes), np.uint8),
+        kind_sizes=np.array([len(code) for code in kind_codes], np.uint8),
         link_fields=link_fields[order],
         link_targets=link_targets[order],
         stubs=_offsets((stub for stub, _ in stubs), base),

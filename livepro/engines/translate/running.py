@@ -15,8 +15,7 @@ import time
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
 from livepro.engines.translate.cache import Block, Stop
-from livepro.engines.translate.depot import Depot
-from livepro.engines.translate.keeping import cache_size, identity, restore
+from livepro.engines.translate.keeping import Shelf, cache_size, identity, restore
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.isa.base import Isa, Quirk
@@ -66,14 +65,14 @@ class CacheRunner(Engine):
         self._blocks = 0
         self._blocks_put_back = 0
         self._cache_bytes = 0
-        self._depot = self._open_depot()
+        self._shelf = self._open_shelf()
 
-    def _open_depot(self) -> Depot | None:
+    def _open_shelf(self) -> Shelf | None:
         """Where translations are kept, if they are to be."""
         if self.options.kept is None or not self._backend.movable:
             return None
         kind = (self.isa.name, self.options.cut is not None, sorted(self._watched))
-        return Depot(self.options.kept, repr(kind))
+        return Shelf(self.options.kept, repr(kind))
 
     # -- the loop
 
@@ -233,14 +232,14 @@ class CacheRunner(Engine):
     def _open_module(self, state: TranslatedThread, mapping: Mapping) -> bool:
         """Give a module a cache of its own, with what is kept of it; False for other code."""
         space, process = state.space, state.thread.process
-        if self._depot is None or mapping in space.others:
+        if self._shelf is None or mapping in space.others:
             return False
         known = identity(process.pid, mapping) if mapping.stable_code and mapping.file_backed else None
         if known is None:
             space.others.add(mapping)
             return False
-        key = self._depot.key(*known)
-        unit = self._depot.read(key)
+        key = self._shelf.key(*known)
+        unit = self._shelf.read(key)
         size = cache_size(mapping)
         base = memory.free_near(process.space, mapping.start, size)
         file = self._sharing(state.thread, space.gadget).create(size, base, executable=True)

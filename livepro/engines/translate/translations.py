@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.recording import BlockStore
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Caches, Place, Stop
@@ -107,16 +108,32 @@ class Translations:
             stop = self._stops.get(address)  # a copy put back, looked into just now
         return stop
 
-    def parts(self, slot: int) -> tuple[int, bytes, bytes]:
-        """The address and bytes of the block that counts in `slot`, and the sizes of its instructions."""
-        block = self._blocks[slot]
-        if block is not None:
-            return block.source.pc, block.source.code, block.source.steps()
-        cache = self._restored(slot)
-        assert cache.unit is not None
-        assert cache.module is not None
-        pc, code, steps = cache.unit.source(slot - cache.first_slot)
-        return pc + cache.module.start, code, steps
+    def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> dict[int, int]:
+        """Enter the blocks that count in `slots` (ascending) in a store; returns the rows by slot,
+        which ascend together."""
+        rows: dict[int, int] = {}
+        behind = 0
+        put_back = sorted((c for c in self.caches.all if c.unit is not None), key=lambda c: c.first_slot)
+        for cache in (*put_back, None):
+            first = len(self.starts) if cache is None else cache.first_slot
+            for slot in slots[(slots >= behind) & (slots < first)].tolist():
+                block = self._blocks[slot]
+                assert block is not None
+                source = block.source
+                rows[slot] = store.append(source.pc, source.code, source.steps(), self.mappings[slot])
+            if cache is None:
+                break
+            assert cache.unit is not None
+            assert cache.module is not None
+            behind = first + cache.kept
+            mine = slots[(slots >= first) & (slots < behind)]
+            pcs, codes, steps, kinds = cache.unit.rows(mine - first)
+            start = cache.module.start
+            row = store.extend(
+                [pc + start for pc in pcs], codes, steps, cache.module, kinds, cache.unit.encodings()
+            )
+            rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
+        return rows
 
     def _restored(self, slot: int) -> Cache:
         """The cache in which the copy that counts in `slot` was put back."""

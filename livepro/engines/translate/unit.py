@@ -42,7 +42,8 @@ class Unit:
     fields in the image; in the image, counter slots are rows of the arrays
     below. Per block: `pcs`, `starts` and `sizes` of copies, `lengths` in
     instructions, `code_sizes` in bytes; `steps` (uint8) the sizes of all
-    instructions, `code` (uint8) the bytes of all blocks. `link_fields` are the
+    instructions, `code` (uint8) the bytes of all blocks, `kinds` (uint16) what all instructions are like:
+    encodings, of `kind_sizes` bytes each, in `kind_code` (uint8). `link_fields` are the
     offsets of displacements that lead (or wait to be led) to `link_targets`, which
     ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a
     lookup should meet them: for `landing_pcs`, at `landings`, going on over the
@@ -66,6 +67,9 @@ class Unit:
     live: Array
     steps: Array
     code: Array
+    kinds: Array
+    kind_code: Array
+    kind_sizes: Array
     link_fields: Array
     link_targets: Array
     stubs: Array
@@ -113,6 +117,18 @@ class Unit:
         code = self.code[at : at + int(self.code_sizes[row])].tobytes()
         return int(self.pcs[row]), code, self.steps[step : step + int(self.lengths[row])].tobytes()
 
+    def encodings(self) -> list[bytes]:
+        """An encoding of each kind of instruction."""
+        return _pieces(self.kind_code.tobytes(), self.kind_sizes)
+
+    def rows(self, rows: Array) -> tuple[list[int], list[bytes], list[bytes], Array]:
+        """Addresses, bytes and instruction sizes of some blocks, and the kinds of all their instructions."""
+        codes = _pieces(_ranges(self.code, self._code_at[rows], self.code_sizes[rows]), self.code_sizes[rows])
+        lengths = self.lengths[rows]
+        steps = _pieces(_ranges(self.steps, self._steps_at[rows], lengths), lengths)
+        kinds = _ranges(self.kinds, self._steps_at[rows], lengths)
+        return self.pcs[rows].tolist(), codes, steps, np.frombuffer(kinds, np.uint16)
+
     def overlapping(self, start: int, end: int) -> list[int]:
         """The addresses of the blocks that overlap [start, end)."""
         pcs = self.pcs.astype(np.int64)
@@ -122,6 +138,20 @@ class Unit:
     def arrays(self) -> dict[str, Array]:
         """Its parts by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _ranges(values: Array, at: Array, lengths: Array) -> bytes:
+    """The bytes of `lengths[i]` values from `at[i]` on, for all i one after the other."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    where = np.repeat(at - ends + lengths, lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
+    found: bytes = values[where].tobytes()
+    return found
+
+
+def _pieces(data: bytes, sizes: Array) -> list[bytes]:
+    """`data` cut into pieces of the given sizes."""
+    ends = np.cumsum(sizes, dtype=np.int64).tolist()
+    return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _bytes_of(fields_: Array, width: int) -> Array:

@@ -1,6 +1,6 @@
-"""Where translations are kept between runs: one file for each module and kind of counting.
+"""Where livepro keeps from run to run what it found out about files: arrays, by key.
 
-What is kept is code that will run inside other processes: the directory and its
+Some of it is code that will run inside other processes: the directory and its
 files must be the user's own and nobody else's to write.
 """
 
@@ -15,21 +15,24 @@ import os
 import stat
 import tempfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from livepro.engines.translate.unit import Array, Unit
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
 
-_MAGIC = b"livepro translation 1\n"
+_MAGIC = b"livepro arrays 1\n"
 _ALIGN = 64
 SIZE_LIMIT = 1 << 30
 """Bytes that the kept files may have together; the longest unused go first."""
 
 
 def default_directory() -> Path:
-    """Where translations are kept: LIVEPRO_CACHE_DIR, else `livepro` in the XDG cache directory."""
+    """Where things are kept: LIVEPRO_CACHE_DIR, else `livepro` in the XDG cache directory."""
     own = os.environ.get("LIVEPRO_CACHE_DIR")
     if own:
         return Path(own)
@@ -38,33 +41,34 @@ def default_directory() -> Path:
 
 
 @functools.cache
-def _translator() -> bytes:
-    """What the translations depend on besides the program: livepro's own code and its decoder."""
+def _digest(*places: Path) -> bytes:
+    """What tells a version of livepro's own code in some files and folders from others."""
     digest = hashlib.sha256()
-    here = Path(__file__).parent
-    for path in sorted([*here.rglob("*.py")]):
-        digest.update(path.read_bytes())
+    for place in places:
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.read_bytes())
     return digest.digest()
 
 
 class Depot:
-    """The kept translations under `directory`, for one way to emit (`kind`).
+    """What is kept under `directory` of one `kind`, made by livepro's own code in `makers`
+    (files and folders): what another version made is not used.
 
-    Reading and writing never fail loudly: without a kept translation code is translated anew.
+    Reading and writing never fail loudly: what is not kept is found out anew.
     """
 
-    def __init__(self, directory: Path, kind: str) -> None:
+    def __init__(self, directory: Path, kind: str, *makers: Path) -> None:
         self._directory = directory
         self._kind = kind
-        self._known: dict[str, int] = {}
+        self._makers = makers
 
     def key(self, *identity: object) -> str:
-        """The name for a module that `identity` tells from all others."""
+        """The name for what `identity` tells from all else."""
         text = repr((self._kind, identity)).encode()
-        return hashlib.sha256(_translator() + text).hexdigest()[:40]
+        return hashlib.sha256(_digest(*self._makers) + text).hexdigest()[:40]
 
-    def read(self, key: str) -> Unit | None:
-        """The unit kept under a key, None if there is none that can be trusted."""
+    def read(self, key: str) -> Arrays | None:
+        """What is kept under a key, None if there is nothing that can be trusted."""
         path = self._directory / key
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -80,18 +84,10 @@ class Depot:
             return None
         finally:
             os.close(descriptor)
-        unit = _parse(data)
-        if unit is not None:
-            self._known[key] = len(unit)
-        return unit
+        return _parse(data)
 
-    def wants(self, key: str, blocks: int) -> bool:
-        """Whether a unit of so many blocks is worth writing over what is kept."""
-        kept = self._known.get(key, 0)
-        return blocks - kept > max(16, kept // 64)
-
-    def write(self, key: str, unit: Unit) -> None:
-        """Keep a unit. Nothing happens where it cannot be written."""
+    def write(self, key: str, arrays: Arrays) -> None:
+        """Keep some arrays. Nothing happens where it cannot be written."""
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._make_room()
@@ -100,9 +96,8 @@ class Depot:
             return
         try:
             with os.fdopen(handle, "wb") as file:
-                file.writelines(_serialise(unit))
+                file.writelines(_serialise(arrays))
             os.replace(name, self._directory / key)
-            self._known[key] = len(unit)
         except OSError:  # a full disk
             with contextlib.suppress(OSError):
                 os.unlink(name)
@@ -123,12 +118,12 @@ class Depot:
             total -= size
 
 
-def _serialise(unit: Unit) -> list[bytes]:
+def _serialise(arrays: Arrays) -> list[bytes]:
     """Magic, checksum and index on lines of their own, then the arrays, each aligned."""
     index: list[tuple[str, str, int, int]] = []
     body: list[bytes] = []
     at = 0
-    for name, array in unit.arrays().items():
+    for name, array in arrays.items():
         text = array.tobytes()
         index.append((name, array.dtype.str, len(array), at))
         padding = -len(text) % _ALIGN
@@ -142,8 +137,8 @@ def _serialise(unit: Unit) -> list[bytes]:
     return [begin, b" " * (-len(begin) % _ALIGN), *body]
 
 
-def _parse(data: Any) -> Unit | None:
-    """The unit in a kept file's bytes, None if they are not what was written."""
+def _parse(data: Any) -> Arrays | None:
+    """The arrays in a kept file's bytes, None if they are not what was written."""
     if data[: len(_MAGIC)] != _MAGIC:
         return None
     at = len(_MAGIC) + 9
@@ -152,11 +147,7 @@ def _parse(data: Any) -> Unit | None:
     view = memoryview(data)
     if zlib.crc32(view[start:], zlib.crc32(view[at:end])) != int(data[len(_MAGIC) : at], 16):
         return None
-    arrays: dict[str, Array] = {
+    return {
         name: np.frombuffer(data, kind, count, start + offset)
         for name, kind, count, offset in json.loads(data[at:end])
     }
-    try:
-        return Unit(**arrays)
-    except TypeError:
-        return None

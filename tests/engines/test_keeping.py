@@ -1,16 +1,13 @@
-"""Kept translations: what is not trustworthy is not used, and nothing fails for it."""
+"""Translations of modules, lifted out of one process and put into another."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from livepro.engines.translate import depot as depot_module
-from livepro.engines.translate.depot import Depot
 from livepro.engines.translate.emitted import Field
+from livepro.engines.translate.keeping import Shelf
 from livepro.engines.translate.unit import FIELD_ARRAYS, Origin, Unit
 
 
@@ -31,80 +28,37 @@ def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
         "code_sizes": numbers * 0 + 2,
         "steps": np.ones(blocks * 2, np.uint8),
         "code": np.arange(blocks * 2, dtype=np.uint8),
+        "kinds": np.array([0, 1] * blocks, np.uint16),
+        "kind_code": np.frombuffer(b"abc", np.uint8),
+        "kind_sizes": np.array([1, 2], np.uint8),
         "origin": np.array([0x1000, 0x9000, 0x7000], np.int64),
     }
     return Unit(**(arrays | replaced))
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    store = Depot(tmp_path / "new", "kind")
-    key = store.key("a file", 1)
-    store.write(key, unit())
-    back = Depot(tmp_path / "new", "kind").read(key)
+def test_a_unit_comes_back_as_it_was(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, "kind")
+    shelf.write(shelf.key("a file"), unit())
+    back = Shelf(tmp_path, "kind").read(shelf.key("a file"))
     assert back is not None
     assert {n: a.tolist() for n, a in back.arrays().items()} == {
         n: a.tolist() for n, a in unit().arrays().items()
     }
     assert back.source(1) == (2, b"\2\3", b"\1\1")
-    assert os.stat(tmp_path / "new").st_mode & 0o777 == 0o700
-    assert os.stat(tmp_path / "new" / key).st_mode & 0o777 == 0o600
-
-
-def test_keys_tell_apart_files_and_kinds(tmp_path: Path) -> None:
-    one, other = Depot(tmp_path, "one"), Depot(tmp_path, "other")
-    assert len({one.key("a"), one.key("b"), other.key("a"), one.key("a", 1)}) == 4
-    assert one.key("a") == Depot(tmp_path, "one").key("a")
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "writable", "link", "gone"])
-def test_damaged_and_foreign_files_are_not_used(damage: str, tmp_path: Path) -> None:
-    store = Depot(tmp_path, "kind")
-    key = store.key("a file")
-    store.write(key, unit())
-    path = tmp_path / key
-    data = bytearray(path.read_bytes())
-    if damage == "cut":
-        path.write_bytes(data[:-1])
-    elif damage == "changed":
-        data[-20] ^= 1
-        path.write_bytes(data)
-    elif damage == "empty":
-        path.write_bytes(b"")
-    elif damage == "writable":
-        path.chmod(0o620)
-    elif damage == "link":
-        path.rename(tmp_path / "elsewhere")
-        path.symlink_to(tmp_path / "elsewhere")
-    else:
-        path.unlink()
-    assert Depot(tmp_path, "kind").read(key) is None
-
-
-def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    store = Depot(tmp_path / "file" / "below", "kind")
-    store.write(store.key("a"), unit())
-    assert store.read(store.key("a")) is None
+    pcs, codes, steps, kinds = back.rows(np.array([0, 2]))
+    assert (pcs, codes, steps) == ([0, 4], [b"\0\1", b"\4\5"], [b"\1\1", b"\1\1"])
+    assert kinds.tolist() == [0, 1, 0, 1]
+    assert back.encodings() == [b"a", b"bc"]
+    assert back.overlapping(3, 5) == [2, 4]
 
 
 def test_only_growth_is_worth_writing(tmp_path: Path) -> None:
-    store = Depot(tmp_path, "kind")
+    store = Shelf(tmp_path, "kind")
     assert store.wants("k", 17)
     assert not store.wants("k", 16)
     store.write("k", unit(3))
     assert not store.wants("k", 19)
     assert store.wants("k", 20)
-
-
-def test_the_longest_unused_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Depot(tmp_path, "kind")
-    for age, name in enumerate(("new", "middle", "old")):
-        store.write(name, unit())
-        os.utime(tmp_path / name, (1000 - age, 1000 - age))
-    size = os.stat(tmp_path / "new").st_size
-    monkeypatch.setattr(depot_module, "SIZE_LIMIT", 2 * size)
-    store.write("newest", unit())
-    assert sorted(os.listdir(tmp_path)) == ["middle", "new", "newest"]
 
 
 def test_a_unit_goes_to_another_place() -> None:
