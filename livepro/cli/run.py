@@ -61,6 +61,12 @@ def parser() -> Parser:
         help="no address space randomisation, so that runs can be repeated exactly",
     )
     how.add_argument(
+        "--no-cache",
+        dest="cache",
+        action="store_false",
+        help="translate everything anew and keep nothing (see `livepro cache`)",
+    )
+    how.add_argument(
         "--children",
         choices=("follow", "ignore"),
         default="follow",
@@ -154,6 +160,7 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
             command,
             engine=args.engine,
             aslr=args.aslr,
+            cache=args.cache,
             children=args.children,
             interval_size=plan.interval_size,
             bbv_dialect=plan.rule.dialect.value,

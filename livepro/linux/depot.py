@@ -40,6 +40,25 @@ def default_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "livepro"
 
 
+def contents(directory: Path) -> list[tuple[float, int, str]]:
+    """What is kept: when each file was last used (seconds since the epoch), its bytes and path."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(directory):
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                found.append((status.st_mtime, status.st_size, entry.path))
+    return found
+
+
+def clear(directory: Path) -> tuple[int, int]:
+    """Remove all that is kept; returns how many files and bytes that was. Raises OSError."""
+    found = contents(directory)
+    for _, _, path in found:
+        os.unlink(path)
+    return len(found), sum(size for _, size, _ in found)
+
+
 @functools.cache
 def _digest(*places: Path) -> bytes:
     """What tells a version of livepro's own code in some files and folders from others."""
@@ -104,11 +123,7 @@ class Depot:
 
     def _make_room(self) -> None:
         """Remove the longest unused files if there are too many bytes."""
-        found = []
-        for entry in os.scandir(self._directory):
-            with contextlib.suppress(OSError):
-                status = entry.stat(follow_symlinks=False)
-                found.append((status.st_mtime, status.st_size, entry.path))
+        found = contents(self._directory)
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= SIZE_LIMIT:

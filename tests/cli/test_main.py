@@ -31,7 +31,9 @@ def test_version_loads_nothing_heavy() -> None:
     assert out == f"livepro {livepro.__version__}\n[]\n"
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["-h"], ["run", "--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["-h"], ["run", "--help"], ["doctor", "--help"], ["cache", "--help"]]
+)
 def test_help(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     out, err = capsys.readouterr()

@@ -201,6 +201,11 @@ class EngineContract:
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
         assert _function(seen.processes[0], "spin") == 10 * (2 * 50 + 2)
 
+    def test_code_that_is_patched(self, builder: Builder, run: Runner) -> None:
+        """The program rewrites its own function between calls of it."""
+        seen = run(builder.hosted("patched", "-static"))
+        assert (seen.stdout, seen.result["exit"]) == (b"1 2 3\n", 0)
+
     @pytest.mark.parametrize(
         ("name", "many"), [("generated", "2000"), ("signal_storm", "2000"), ("signal_flood", "200")]
     )

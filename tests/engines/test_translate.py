@@ -24,12 +24,14 @@ class RunTwice(Runner):
         return super().__call__(*command, **options)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for translations that the tests share, as runs do."""
+    return tmp_path_factory.mktemp("kept")
+
+
 class TestTranslateKept(EngineContract):
     engine = "translate"
-
-    @pytest.fixture(scope="class")
-    def kept(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        return tmp_path_factory.mktemp("kept")
 
     @pytest.fixture
     def run(self, tmp_path: Path, kept: Path) -> Runner:

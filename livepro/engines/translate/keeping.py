@@ -29,17 +29,28 @@ def cache_size(module: Mapping) -> int:
 
 
 def _written_to(pid: int, module: Mapping) -> bool:
-    """Whether a process has pages of its own in a private mapping of a file: somebody, a
-    debugger or itself, has changed what it holds."""
-    first, end = module.start // layout.PAGE, -(-module.end // layout.PAGE)
+    """Whether a process has changed, or somebody in it, what a private mapping of a file holds."""
+    size = module.end - module.start
     try:
         with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
-            pages = np.frombuffer(os.pread(file.fileno(), (end - first) * 8, first * 8), np.uint64)
+            entries = os.pread(file.fileno(), size // layout.PAGE * 8, module.start // layout.PAGE * 8)
+        # Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 a file's page.
+        kind = np.frombuffer(entries, np.uint64) >> np.uint64(61)
+        own = np.flatnonzero((kind != 0) & (kind & np.uint64(1) == 0)) * layout.PAGE
+        if not len(own):
+            return False
+        with (
+            open(f"/proc/{pid}/root{module.path}", "rb", buffering=0) as file,
+            open(f"/proc/{pid}/mem", "rb", buffering=0) as memory,
+        ):
+            for at in own.tolist():
+                here = os.pread(memory.fileno(), layout.PAGE, module.start + at)
+                there = os.pread(file.fileno(), layout.PAGE, module.offset + at)
+                if here != there.ljust(layout.PAGE, b"\0"):
+                    return True
     except OSError:
         return True  # it cannot be told
-    # Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 a file's.
-    kind = pages >> np.uint64(61)
-    return bool(((kind != 0) & (kind & np.uint64(1) == 0)).any())
+    return False
 
 
 def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:

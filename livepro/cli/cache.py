@@ -1,0 +1,47 @@
+"""`livepro cache`: where translations and symbols are kept, how much there is, and away with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from livepro.cli.parser import Parser
+from livepro.errors import LiveproError
+
+DESCRIPTION = """\
+Say where livepro keeps the code that it translated and the symbols that it read,
+so that the next run of the same programs starts at once, and how much there is.
+Nothing that is kept changes a count: what another version of livepro or of a
+file left there is not used, and the longest unused goes when there is too much."""
+
+EPILOG = """\
+examples:
+  livepro cache
+  livepro cache --clear
+
+LIVEPRO_CACHE_DIR names another directory. `livepro run --no-cache` neither uses
+nor keeps anything."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the findings on standard output, or clear; 0."""
+    parser = Parser("livepro cache", DESCRIPTION, EPILOG)
+    parser.add_argument("--clear", action="store_true", help="remove all that is kept")
+    args = parser.parse_args(argv)
+    from livepro.linux.depot import SIZE_LIMIT, clear, contents, default_directory
+
+    directory = default_directory()
+    if args.clear:
+        try:
+            files, size = clear(directory)
+        except OSError as error:
+            raise LiveproError(f"{error.filename} cannot be removed: {error.strerror}.") from None
+        print(f"removed {files} files, {_megabytes(size)}, from {directory}")
+        return 0
+    found = contents(directory)
+    print(f"{directory}: {len(found)} files, {_megabytes(sum(s for _, s, _ in found))}", end=" ")
+    print(f"of at most {_megabytes(SIZE_LIMIT)}")
+    return 0
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
