@@ -8,10 +8,11 @@ from livepro.cli.parser import Parser
 from livepro.errors import LiveproError
 
 DESCRIPTION = """\
-Say where livepro keeps the code that it translated and the symbols that it read,
-so that the next run of the same programs starts at once, and how much there is.
-Nothing that is kept changes a count: what another version of livepro or of a
-file left there is not used, and the longest unused goes when there is too much."""
+Say where livepro keeps the code that it translated and the symbols that it
+read, so that the next run of the same programs starts at once, and how much
+there is. Nothing that is kept changes a count: what another version of livepro
+or of a file left there is not used. The longest unused goes when there is too
+much."""
 
 EPILOG = """\
 examples:

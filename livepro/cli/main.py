@@ -14,7 +14,7 @@ from livepro.errors import LiveproError
 
 SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
-    "cache": "say what is kept to make runs start at once, or clear it",
+    "cache": "say what is kept so that runs start at once, or clear it",
     "doctor": "say what works on this machine, and what to do about what does not",
 }
 
