@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,20 @@ from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Partial
 from livepro.isa.base import Isa
 from livepro.isa.kinds import Kinds
+from livepro.jvm.vmstructs import LIBRARY
 from livepro.linux.symbols import Symbolizer
-from livepro.model import BlockTable, Instruction, ProcessResult, Snapshot, SnapshotThread, ThreadCounts
+from livepro.model import (
+    BlockTable,
+    CodeLabel,
+    Instruction,
+    Origin,
+    ProcessResult,
+    Snapshot,
+    SnapshotThread,
+    ThreadCounts,
+)
+
+_KERNELS = ("[vdso]", "[vsyscall]")
 
 
 def build_processes(
@@ -111,6 +123,9 @@ def build_table(
         offsets[rows] = addresses
         for row, name in zip(rows.tolist(), names, strict=True):
             functions[row] = name
+    labels = code_labels(store.modules, store.labels)
+    if labels is not None:
+        functions = [label.name or name for label, name in zip(labels, functions, strict=True)]
     return BlockTable(
         address=np.array(store.addresses, np.uint64),
         size=np.array([len(code) for code in store.codes], np.uint32),
@@ -122,7 +137,23 @@ def build_table(
         function=tuple(functions),
         module=tuple(store.modules),
         offset=offsets,
+        label=labels,
     )
+
+
+def code_labels(modules: Sequence[str], known: Mapping[int, CodeLabel]) -> tuple[CodeLabel, ...] | None:
+    """A label for every block of a Java virtual machine's process; None for another's. `known` are
+    those given while it ran (by row), of code that is in no file."""
+    if not any(PurePath(module).name == LIBRARY for module in set(modules)):
+        return None
+    by_module = {module: CodeLabel(_origin(module)) for module in set(modules)}
+    return tuple(known.get(row) or by_module[module] for row, module in enumerate(modules))
+
+
+def _origin(module: str) -> Origin:
+    if PurePath(module).name == LIBRARY:
+        return Origin.VM
+    return Origin.NATIVE if module.startswith("/") or module in _KERNELS else Origin.GENERATED
 
 
 def _counts(tally: ThreadTally, blocks: int) -> ThreadCounts:

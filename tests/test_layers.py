@@ -19,9 +19,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "linux": set(),
     "analyses": set(),
     "formats": set(),
+    "jvm": {"linux"},
     "tracee": {"linux", "isa"},
-    "engines": {"tracee", "linux", "isa"},
-    "results": {"engines", "linux", "isa"},  # from an engine's records to the model
+    "engines": {"tracee", "linux", "isa", "jvm"},
+    "results": {"engines", "linux", "isa", "jvm"},  # from an engine's records to the model
     "session": {"results", "engines", "tracee", "linux", "isa"},
     "attachment": {"session", "engines", "tracee", "linux", "isa"},
     "api": {"session", "attachment", "engines", "linux", "isa", "analyses", "formats"},

@@ -40,6 +40,9 @@ ANALYSES = (
     Analysis("simd", "SIMD instructions by set, width, type and mnemonic", "simd:thread_rows"),
     Analysis("itypes", "instruction types in MICA's groups, or in your own", "itypes:itypes"),
     Analysis("bbv", "basic block vectors per interval, for SimPoint", "bbv:vectors"),
+    Analysis(
+        "origins", "who made the code: a Java VM's compilers by tier, its interpreter ...", "origins:origins"
+    ),
     Analysis("hot", "the blocks in which most instructions were executed", "hot:blocks"),
 )
 """In the order in which reports show them."""

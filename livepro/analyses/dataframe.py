@@ -32,9 +32,24 @@ SIMD = (
     "masked",
     "count",
     "description",
+    "origin",
+    "tier",
+    "method",
 )
 
-BLOCKS = ("id", "address", "size", "length", "function", "module", "offset", "instructions", "entries")
+BLOCKS = (
+    "id",
+    "address",
+    "size",
+    "length",
+    "function",
+    "module",
+    "offset",
+    "origin",
+    "tier",
+    "instructions",
+    "entries",
+)
 
 
 def to_pandas(result: RunResult, spec: ItypesSpec | None = None) -> dict[str, DataFrame]:
@@ -47,8 +62,10 @@ def to_pandas(result: RunResult, spec: ItypesSpec | None = None) -> dict[str, Da
     ``itypes``: a row per thread and group: ``tid``, ``group``, ``count``; zeros
     included. `spec` are the user's groups (None: the default ones).
     ``blocks``: a row per block of each table: ``id``, ``address``, ``size``,
-    ``length``, ``function``, ``module``, ``offset``, ``instructions`` and
-    ``entries`` (complete executions) of all threads together.
+    ``length``, ``function``, ``module``, ``offset``, ``origin`` and ``tier`` (who made the
+    code, in a process that runs a Java virtual machine, else empty and 0; the ``simd`` rows
+    have them too, with the Java ``method``), ``instructions`` and ``entries`` (complete
+    executions) of all threads together.
 
     Raises LiveproError when pandas is not installed.
     """
@@ -68,7 +85,9 @@ def to_pandas(result: RunResult, spec: ItypesSpec | None = None) -> dict[str, Da
     for process in result.processes:
         key = {"pid": process.pid, "image": process.image}
         _, totals = process_totals(process)
-        for thread, own, rows in zip(process.threads, totals, simd.process_rows(process), strict=True):
+        for thread, own, rows in zip(
+            process.threads, totals, simd.process_rows_by_label(process), strict=True
+        ):
             named = {**key, "tid": thread.tid}
             about = {"name": thread.name, "command": " ".join(process.command)}
             threads.append({**named, **about, **{name: getattr(own, name) for name in TOTALS}})
@@ -103,6 +122,8 @@ def block_columns(process: ProcessResult) -> dict[str, Any]:
         "function": list(table.function),
         "module": list(table.module),
         "offset": table.offset,
+        "origin": [""] * len(table) if table.label is None else [str(label.origin) for label in table.label],
+        "tier": np.array([label.tier for label in table.label or ()] or np.zeros(len(table)), np.uint8),
         "instructions": hot.instructions(table, *process.threads),
         "entries": entries(process.threads, len(table)),
     }

@@ -11,13 +11,17 @@ from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import hot, itypes, simd, snapshots
+from livepro.analyses import hot, itypes, origins, simd, snapshots
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
 
 SCHEMA = "livepro/1"
 """Name and version of the schema. Keys may be added to a version, never removed or given another meaning."""
+
+
+METHODS = 1000
+"""Java methods that a process lists at most, the hottest."""
 
 
 def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int = 20) -> dict[str, Any]:
@@ -80,6 +84,18 @@ def _process(
         "machine": process.machine,
         "exit": process.exit,
         **_totals(whole),
+        **_origins(table, *threads),
+        "methods": [
+            {
+                "method": m.method,
+                "origin": m.origin,
+                "tier": m.tier,
+                "blocks": m.blocks,
+                "instructions": m.instructions,
+                "simd": m.simd,
+            }
+            for m in origins.methods(table, *threads, limit=METHODS)
+        ],
         "modules": [
             {"module": m.module, "blocks": m.blocks, "instructions": m.instructions}
             for m in hot.modules(table, *threads)
@@ -125,6 +141,7 @@ def _thread(
         "name": thread.name,
         **_totals(totals),
         "intervals": len(thread.intervals),
+        **_origins(table, thread),
         "simd": [
             {
                 "set": r.set,
@@ -140,6 +157,37 @@ def _thread(
         ],
         "itypes": itypes.itypes(table, thread, spec),
         "itypes_other": dict(itypes.other_items(table, thread, spec)),
+    }
+
+
+def _origins(table: BlockTable, *threads: ThreadCounts) -> dict[str, Any]:
+    """The rows by origin, each with its SIMD instructions by set and width; none without labels."""
+    if table.label is None:
+        return {"origins": []}
+    kinds = simd.SimdKinds(table)
+    sets: dict[tuple[str, int], dict[simd.SetWidth, int]] = {}
+    for thread in threads:
+        for r in kinds.rows_by_label(thread):
+            counts = sets.setdefault((r.origin, r.tier), {})
+            key = simd.SetWidth(r.set, r.width, r.scalar)
+            counts[key] = counts.get(key, 0) + r.count
+    return {
+        "origins": [
+            {
+                "origin": row.origin,
+                "tier": row.tier,
+                "blocks": row.blocks,
+                "instructions": row.instructions,
+                "simd": row.simd,
+                "simd_sets": [
+                    {"set": key.set, "width": key.width, "scalar": key.scalar, "count": count}
+                    for key, count in sorted(
+                        sets.get((row.origin, row.tier), {}).items(), key=lambda item: -item[1]
+                    )
+                ],
+            }
+            for row in origins.origins(table, *threads)
+        ]
     }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from livepro.model import BlockTable, Instruction, ProcessResult, SimdType, ThreadCounts
+from livepro.model import BlockTable, CodeLabel, Instruction, Origin, ProcessResult, SimdType, ThreadCounts
 
 K = TypeVar("K")
 
@@ -19,7 +19,7 @@ class SimdRow:
     """Executions (`count`) by one thread of instructions that agree in every other field.
 
     The fields are those of `Instruction` and `SimdFacts`; `thread` is the
-    thread id.
+    thread id. `origin`, `tier` and `method` say who made the code, in rows by origin.
     """
 
     thread: int
@@ -35,6 +35,9 @@ class SimdRow:
     masked: bool
     count: int
     description: str
+    origin: str = ""
+    tier: int = 0
+    method: str = ""
 
 
 class SetWidth(NamedTuple):
@@ -83,6 +86,38 @@ class SimdKinds:
         order = sorted(np.flatnonzero(counts).tolist(), key=lambda n: (-int(counts[n]), n))
         return [SimdRow(thread=thread.tid, count=int(counts[n]), **self.kinds[n]._asdict()) for n in order]
 
+    def rows_by_label(self, thread: ThreadCounts) -> list[SimdRow]:
+        """The kinds by who made the code, and for which Java method; ordered as `rows`."""
+        table = self.table
+        known = table.label
+        if known is None:
+            return self.rows(thread)
+        number: dict[CodeLabel, int] = {}
+        group = {label: number.setdefault(_with_method(label), len(number)) for label in set(known)}
+        of_block = np.array([group[label] for label in known], np.intp)
+        made_by = list(number)
+        kind_of_form = np.full(len(table.instructions), -1, np.intp)
+        kind_of_form[self.form] = self.kind
+        kind = kind_of_form[table.form]
+        executions = thread.executions(table)
+        at = np.flatnonzero((kind >= 0) & (executions > 0))
+        key = kind[at] * len(made_by) + np.repeat(of_block, table.length)[at]
+        found, place = np.unique(key, return_inverse=True)
+        counts = np.zeros(len(found), np.uint64)
+        np.add.at(counts, place, executions[at])
+        rows = []
+        for pair, count in zip(found.tolist(), counts.tolist(), strict=True):
+            what, label = self.kinds[pair // len(made_by)], made_by[pair % len(made_by)]
+            by = {"origin": str(label.origin), "tier": label.tier, "method": label.name}
+            rows.append(SimdRow(thread=thread.tid, count=count, **what._asdict(), **by))
+        return sorted(rows, key=lambda r: (-r.count, r.set, r.opcode, r.origin, r.tier, r.method))
+
+
+def _with_method(label: CodeLabel) -> CodeLabel:
+    """A label with its name only if that is a Java method's."""
+    java = (Origin.C1, Origin.C2, Origin.WRAPPER)
+    return label if label.origin in java else replace(label, name="")
+
 
 def thread_rows(table: BlockTable, thread: ThreadCounts) -> list[SimdRow]:
     """The SIMD rows of one thread, the most frequent first; empty if it executed none."""
@@ -93,6 +128,13 @@ def process_rows(process: ProcessResult) -> list[list[SimdRow]]:
     """The SIMD rows of each thread of a process, in the order of its threads."""
     kinds = SimdKinds(process.table)
     return [kinds.rows(t) for t in process.threads]
+
+
+def process_rows_by_label(process: ProcessResult) -> list[list[SimdRow]]:
+    """As `process_rows`, with rows apart for code of different origin, tier or Java method; just
+    those of `process_rows` for a process that has no labels."""
+    kinds = SimdKinds(process.table)
+    return [kinds.rows_by_label(t) for t in process.threads]
 
 
 def total(rows: Iterable[SimdRow]) -> int:

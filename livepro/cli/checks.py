@@ -4,7 +4,7 @@ could have been seen at its beginning."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from livepro.errors import LiveproError
 
@@ -17,6 +17,15 @@ def command(words: Sequence[str]) -> tuple[str, ...]:
             "There is no command to run.", "Name one behind the options: `livepro run -- ls -l`."
         )
     return tuple(words)
+
+
+def tiers(chosen: Sequence[str] | None, known: Collection[str]) -> None:
+    """Raise LiveproError for the name of a compilation tier that there is not."""
+    for name in chosen or ():
+        if name not in known:
+            raise LiveproError(
+                f"There is no compilation tier '{name}'.", f"The tiers are {', '.join(known)}."
+            )
 
 
 def distinct(outputs: Mapping[str, str]) -> None:

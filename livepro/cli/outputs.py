@@ -144,7 +144,12 @@ def write(
 
 def write_simd(name: str, result: RunResult) -> None:
     """The SIMD profile of every thread of every process, in one file."""
-    rows = [row for process in result.processes for thread in simd.process_rows(process) for row in thread]
+    rows = [
+        row
+        for process in result.processes
+        for thread in simd.process_rows_by_label(process)
+        for row in thread
+    ]
     with files.open_text(name) as stream:
         simd_csv.write(stream, rows)
 

@@ -32,6 +32,7 @@ examples:
   livepro run --json counts.json --quiet -- ./prog arg
   livepro run -o results --interval-size 1M -- ./prog
   livepro run --bb-out-file 'bb.%q{USER}.%p.gz' --pc-out-file pc.%p -- ./prog
+  livepro run --tier c2 --simd-csv c2.csv -- java -jar app.jar
   livepro run --itypes-spec groups.txt --analyses itypes -- ./prog
 
 In the names of basic block vector files %p is the process id, %q{VAR} the
@@ -85,6 +86,17 @@ def parser() -> Parser:
         metavar="FILE",
         help="count instruction types by the groups of this file, in MICA's grammar: gid, sgid, TYPE, name",
     )
+    what.add_argument(
+        "--jit-only",
+        action="store_true",
+        help="count only code that a Java virtual machine's compilers made",
+    )
+    what.add_argument(
+        "--tier",
+        metavar="LIST",
+        type=names,
+        help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4",
+    )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
     files = out.add_argument_group("files to write")
     files.add_argument("--json", metavar="FILE", help="everything, as JSON")
@@ -123,10 +135,16 @@ def main(argv: Sequence[str]) -> int:
     command = checks.command(args.command)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
+    from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
     from livepro.cli import outputs
 
+    checks.tiers(args.tier, TIERS)
     plan = outputs.plan(args, chosen, os.environ)
     result = execute(args, command, plan)
+    if args.tier:
+        result = only(result, tier_wanted(args.tier), f"code compiled in tier {', '.join(args.tier)}")
+    elif args.jit_only:
+        result = only(result, compiled, "code that C1 and C2 compiled")
     warnings, errors = outputs.write(plan, result, os.environ)
     if args.instr_count_only and not args.quiet:
         print(outputs.totals_text(plan, result), file=sys.stderr)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from livepro.engines.window import Counts, Position, Window
 from livepro.isa.base import CodeBlock
 from livepro.linux.proc import Mapping
-from livepro.model import Interval
+from livepro.model import CodeLabel, Interval
 from livepro.tracee import TracedProcess, TracedThread
 
 CutRule = Callable[[int], int]
@@ -32,7 +32,8 @@ class BlockStore:
     `sizes` (bytes of each instruction, as a bytes object), `modules` (path of
     the mapping) and `offsets` (file offset of the first byte; for code that is
     not file-backed the offset in its mapping). `known` are ranges of rows whose
-    instructions have been described before.
+    instructions have been described before; `labels` (by row) say who made code that
+    was made while the program ran.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class BlockStore:
         self.modules: list[str] = []
         self.offsets: list[int] = []
         self.known: list[KnownKinds] = []
+        self.labels: dict[int, CodeLabel] = {}
 
     def __len__(self) -> int:
         return len(self.addresses)

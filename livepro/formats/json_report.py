@@ -20,7 +20,14 @@ when the image ended by exec), the totals, ``modules`` (rows of ``module``,
 ``blocks``, ``instructions``), ``hottest_functions`` (``function``, ``module``,
 ``blocks``, ``instructions``), ``hottest_blocks`` (``id``, ``address``,
 ``function``, ``module``, ``offset``, ``length``, ``entries``,
-``instructions``), and ``threads``.
+``instructions``), ``methods`` (the hottest compiled Java methods: ``method``,
+``origin``, ``tier``, ``blocks``, ``instructions``, ``simd``), and ``threads``.
+
+A process that runs a Java virtual machine, and each of its threads, has
+``origins``: rows of ``origin`` (C1, C2, interpreter, stub, native wrapper, VM,
+native, generated), ``tier`` (0: none), ``blocks``, ``instructions``, ``simd``
+(SIMD instructions) and ``simd_sets`` (rows of ``set``, ``width``, ``scalar``,
+``count``). The rows sum to the totals. Others have none.
 
 A thread: ``tid``, ``name``, the totals, ``intervals`` (number of basic block
 vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
@@ -61,10 +68,16 @@ SIMD_ROW: dict[str, Any] = {
     "element": str,
     "masked": bool,
 }
+MADE: dict[str, Any] = {"origin": str, "tier": int, "blocks": int, "instructions": int, "simd": int}
+ORIGIN: dict[str, Any] = {
+    **MADE,
+    "simd_sets": [{"set": str, "width": int, "scalar": bool, "count": int}],
+}
 THREAD: dict[str, Any] = {
     "tid": int,
     "name": str,
     **TOTALS,
+    "origins": [ORIGIN],
     "intervals": int,
     "simd": [SIMD_ROW],
     "itypes": {str: int},
@@ -79,6 +92,8 @@ PROCESS: dict[str, Any] = {
     "machine": str,
     "exit": (int, None),
     **TOTALS,
+    "origins": [ORIGIN],
+    "methods": [{**MADE, "method": str}],
     "modules": [{**PLACE, "blocks": int}],
     "hottest_functions": [{**PLACE, "function": str, "blocks": int}],
     "hottest_blocks": [

@@ -1,7 +1,9 @@
 """The SIMD profile as CSV: one line per thread and SIMD instruction, with a header line.
 
 Columns: thread (its id), set, opcode, mnemonic, category, extension, type,
-counter (executions), description.
+counter (executions), description. The profile of a run with a Java virtual machine
+has three more: origin of the code (C1, C2, interpreter ...), tier (0: not compiled
+from Java), and method, the Java method that the code was compiled from.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ class CsvRow(NamedTuple):
     type: str
     counter: int
     description: str
+    origin: str = ""
+    tier: int = 0
+    method: str = ""
 
 
-COLUMNS = CsvRow._fields
+LABELLED = CsvRow._fields
+COLUMNS = LABELLED[:-3]
 
 
 class SimdCount(Protocol):
@@ -52,6 +58,12 @@ class SimdCount(Protocol):
     def count(self) -> int: ...
     @property
     def description(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def tier(self) -> int: ...
+    @property
+    def method(self) -> str: ...
 
 
 def write(out: TextIO, rows: Iterable[SimdCount]) -> None:
@@ -61,26 +73,27 @@ def write(out: TextIO, rows: Iterable[SimdCount]) -> None:
     """
     counts: dict[CsvRow, int] = {}
     for r in rows:
-        key = CsvRow(
-            r.thread, r.set, r.opcode, r.mnemonic, r.category, r.extension, str(r.type), 0, r.description
-        )
+        made = r.origin, r.tier, r.method
+        words = r.set, r.opcode, r.mnemonic, r.category, r.extension, str(r.type), 0, r.description
+        key = CsvRow(r.thread, *words, *made)
         counts[key] = counts.get(key, 0) + r.count
+    columns = len(LABELLED if any(key.origin for key in counts) else COLUMNS)
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(key._replace(counter=count) for key, count in counts.items())
+    writer.writerow(LABELLED[:columns])
+    writer.writerows(key._replace(counter=count)[:columns] for key, count in counts.items())
 
 
 def read(name: str) -> list[CsvRow]:
     """Read a profile, gzipped if its name ends in ``.gz``. Raises LiveproError if it is none."""
     with open_text(name, "r") as stream:
         reader = csv.reader(stream)
-        if tuple(next(reader, ())) != COLUMNS:
+        if tuple(next(reader, ())) not in (COLUMNS, LABELLED):
             raise LiveproError(f"{name} is no SIMD profile.", f"Its first line must be {','.join(COLUMNS)}.")
         out = []
         for words in reader:
             try:
                 row = CsvRow(*words)  # type: ignore[arg-type]
-                out.append(row._replace(thread=int(row.thread), counter=int(row.counter)))
+                out.append(row._replace(thread=int(row.thread), counter=int(row.counter), tier=int(row.tier)))
             except (TypeError, ValueError) as error:
                 raise LiveproError(
                     f"{name}:{reader.line_num}: the line does not have the columns of the first.",

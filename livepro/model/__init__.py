@@ -7,14 +7,17 @@ each block ran; everything that livepro reports is computed from these classes.
 from livepro.model.blocks import BasicBlock, BlockTable
 from livepro.model.counts import Interval, ThreadCounts
 from livepro.model.instruction import Flow, Instruction, SimdFacts, SimdType
+from livepro.model.label import CodeLabel, Origin
 from livepro.model.result import ProcessResult, RunResult, Snapshot, SnapshotThread
 
 __all__ = [
     "BasicBlock",
     "BlockTable",
+    "CodeLabel",
     "Flow",
     "Instruction",
     "Interval",
+    "Origin",
     "ProcessResult",
     "RunResult",
     "SimdFacts",

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.model.instruction import Instruction
+from livepro.model.label import CodeLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class BlockTable:
     `module` the file that its code is mapped from (or ``[vdso]``, ``[anon]``),
     `offset` (uint64, B) its offset from the module's load address (from 0 for
     code that is not file-backed).
+    `label` says of each block who made its code, in a process that runs a virtual machine
+    that livepro knows (None in others); `function` is then the Java method of compiled code.
     """
 
     address: npt.NDArray[np.uint64]
@@ -50,6 +53,7 @@ class BlockTable:
     function: tuple[str, ...]
     module: tuple[str, ...]
     offset: npt.NDArray[np.uint64]
+    label: tuple[CodeLabel, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.address)

@@ -18,6 +18,7 @@ from rich.text import Text
 from livepro.analyses import snapshots
 from livepro.model import RunResult
 from livepro.model.itypes import ItypesSpec
+from livepro.ui import origins
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.matrix import itypes_matrix, simd_matrix
 from livepro.ui.tables import GAP, INDENT, Column, Table
@@ -39,7 +40,7 @@ LONGEST_BAR = 40
 
 T = TypeVar("T")
 
-SECTIONS = ("totals", "simd", "itypes", "hot")
+SECTIONS = ("totals", "simd", "itypes", "origins", "hot")
 """Parts that can be left out, by the names of the analyses that they show."""
 
 
@@ -105,6 +106,8 @@ def print_summary(
         itypes(page, run)
     if "simd" in wanted:
         simd(page, run)
+    if "origins" in wanted:
+        java(page, result)
     if "hot" in wanted:
         hottest(page, run)
     if result.snapshots:
@@ -273,6 +276,25 @@ def simd(page: Page, run: RunView) -> None:
 def width_order(label: str) -> int:
     """Scalar first, then by bits, what has no width last."""
     return {"scalar": -1, NO_WIDTH: 1 << 30}.get(label, 0) or int(label)
+
+
+def java(page: Page, result: RunResult) -> None:
+    """Who made the code of Java virtual machines."""
+    processes = origins.machines(result)
+    if not processes:
+        return
+    page.title("Code by origin", "of the processes that run a Java virtual machine")
+    page.table(origins.by_origin(processes))
+    rows = origins.made(processes)
+    if rows:
+        page.title("SIMD by thread and origin", cut_note(len(rows), origins.MOST_ROWS))
+        page.table(
+            origins.simd_by_origin(kept(rows, origins.MOST_ROWS, lambda row: row.simd.total()), page.width)
+        )
+    methods = origins.hottest_methods(processes, result.instructions)
+    if methods is not None:
+        page.title("Hottest Java methods")
+        page.table(methods)
 
 
 def hottest(page: Page, run: RunView) -> None:

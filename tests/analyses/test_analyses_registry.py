@@ -13,7 +13,7 @@ from livepro.errors import LiveproError
 
 
 def test_names_in_report_order() -> None:
-    assert analyses.names() == ("totals", "simd", "itypes", "bbv", "hot")
+    assert analyses.names() == ("totals", "simd", "itypes", "bbv", "origins", "hot")
 
 
 @pytest.mark.parametrize("name", analyses.names())
@@ -31,14 +31,16 @@ def test_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(LiveproError) as error:
         analyses.get("smid")
     assert error.value.cause == "There is no analysis 'smid'."
-    assert error.value.remedy == "Did you mean 'simd'? The analyses are totals, simd, itypes, bbv, hot."
+    assert (
+        error.value.remedy == "Did you mean 'simd'? The analyses are totals, simd, itypes, bbv, origins, hot."
+    )
     assert error.value.status == 2
 
 
 def test_name_like_no_other_suggests_nothing() -> None:
     with pytest.raises(LiveproError) as error:
         analyses.get("xyzzy")
-    assert error.value.remedy == "The analyses are totals, simd, itypes, bbv, hot."
+    assert error.value.remedy == "The analyses are totals, simd, itypes, bbv, origins, hot."
 
 
 def test_registry_imports_no_analysis() -> None:

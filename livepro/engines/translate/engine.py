@@ -196,6 +196,7 @@ class TranslateEngine(Halting):
 
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""
+        state.space.generated.repair()
         del self._states[state.thread.tid]
         self._collect(state)
         state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
@@ -245,6 +246,8 @@ class TranslateEngine(Halting):
             for interval in tally.intervals:
                 used.update(interval.rows.tolist())
         rows = space.write_down(record.store, np.array(sorted(used), np.int64))
+        labels = space.generated.labels
+        record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}
         for tally in record.tallies:
             tally.rename(rows)
         for counts, tally in taken:

@@ -10,6 +10,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
 from livepro.engines.translate.emitted import Check, Field, Landing
+from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.text import ProgramText
@@ -46,11 +47,13 @@ class CodeSpace(Translations):
         self._check = Check.NEVER
         self._queue: list[int] = []
         self._returns: list[int] = []
+        self.generated = GeneratedCode(process, self.forget)
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
         child = CodeSpace(process, memory, self.backend, self.reader, self.emitter)
         self.copy_into(child, caches)
+        child.generated = self.generated.fork(process, child.forget)
         return child
 
     # -- translating
@@ -142,6 +145,8 @@ class CodeSpace(Translations):
         self.starts.append(at)
         self.mappings.append(mapping)
         self._blocks.append(block)
+        if check is Check.ENTRY:
+            self.generated.note(pc, slot)
         fields = cache.record.fields
         for kind, offset in details.fields:
             fields[kind].append(at + offset)
@@ -167,7 +172,7 @@ class CodeSpace(Translations):
     def _revive(self, source: SourceBlock) -> Block | None:
         """An earlier copy of the same bytes, put back in force."""
         block = self._versions.get((source.pc, source.code))
-        if block is None:
+        if block is None or self.generated.labels.get(block.slot) != self.generated.label(source.pc):
             return None
         cache = self.cache_at(block.start)
         self._stops.pop(block.start, None)

@@ -1,0 +1,65 @@
+"""Code that is made while the program runs: who made it, and when it has become another's."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+
+from livepro.jvm.labels import Labeller
+from livepro.model.label import CodeLabel
+from livepro.tracee import TracedProcess
+
+
+class GeneratedCode:
+    """Labels of the blocks of one address space that are translated from generated code.
+
+    `labels` are by counter slot. Generated code gives its place up to other code: `drop` is
+    then called with the program's address of each block that belongs to what is gone. A
+    compiled method's first blocks can be, byte for byte, those of an earlier method at the
+    same place; what is executed of them before the first difference is reached is the only
+    thing that counts as the earlier one's.
+    """
+
+    def __init__(self, process: TracedProcess, drop: Callable[[int], None]) -> None:
+        self._labeller = Labeller(process, self._replaced)
+        self._drop = drop
+        self._addresses: list[int] = []
+        self._unknown: dict[int, int] = {}
+        self.labels: dict[int, CodeLabel] = {}
+
+    def label(self, pc: int) -> CodeLabel | None:
+        """What the code at `pc` is now."""
+        return self._labeller.label(pc)
+
+    def note(self, pc: int, slot: int) -> None:
+        """A block of generated code has been translated; `slot` counts it."""
+        label = self._labeller.label(pc)
+        insort(self._addresses, pc)
+        if label is None:
+            self._unknown[slot] = pc
+        else:
+            self.labels[slot] = label
+
+    def repair(self) -> None:
+        """Label what could not be labelled when it was translated, as far as it is still there."""
+        for slot, pc in list(self._unknown.items()):
+            label = self._labeller.label(pc)
+            if label is not None:
+                self.labels[slot] = label
+                del self._unknown[slot]
+
+    def fork(self, process: TracedProcess, drop: Callable[[int], None]) -> GeneratedCode:
+        """The same for a forked child."""
+        child = GeneratedCode(process, drop)
+        child.labels = self.labels.copy()
+        child._addresses = self._addresses.copy()
+        child._unknown = self._unknown.copy()
+        return child
+
+    def _replaced(self, start: int, end: int) -> None:
+        addresses = self._addresses
+        first, last = bisect_left(addresses, start), bisect_left(addresses, end)
+        gone = addresses[first:last]
+        del addresses[first:last]
+        for pc in gone:
+            self._drop(pc)

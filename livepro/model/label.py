@@ -1,0 +1,29 @@
+"""What a block of a virtual machine's process is: who made its code, for which method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """Where the code of a process that runs a virtual machine comes from."""
+
+    C1 = "C1"  # HotSpot's first compiler: tiers 1 to 3
+    C2 = "C2"  # HotSpot's optimising compiler: tier 4
+    INTERPRETER = "interpreter"
+    STUB = "stub"  # what the VM generates for itself: intrinsics, adapters, calls into the runtime
+    WRAPPER = "native wrapper"  # from Java to a native method
+    VM = "VM"  # libjvm
+    NATIVE = "native"  # everything else that is mapped from files: libc, JNI libraries
+    GENERATED = "generated"  # made while it ran, by whom is not known
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLabel:
+    """Who made a block's code. `tier` is the compilation tier (0: not compiled from Java),
+    `name` the Java method (as ``java.lang.String.hashCode()I``) or what the VM calls its code."""
+
+    origin: Origin
+    tier: int = 0
+    name: str = ""
