@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
-from engines.observed import Observed
+from engines.observed import Observed, observe
+
+from fixtures import Builder
 
 
 class TestTranslate(EngineContract, ControlContract):
@@ -36,3 +38,12 @@ class TestTranslateKept(EngineContract):
     @pytest.fixture
     def run(self, tmp_path: Path, kept: Path) -> Runner:
         return RunTwice(self.engine, tmp_path, cache=str(kept))
+
+
+def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path) -> None:
+    """Operands, targets of calls and entries change under four threads, and change back."""
+    program = builder.hosted("generated_threads", "-static")
+    for rounds in ("12", "12", "12"):
+        seen = observe([program, rounds, "4"], tmp_path / "out", engine="translate")
+        assert (seen.stdout, seen.stderr) == (b"12 rounds, 0 wrong\n", b"")
+        assert seen.result["exit"] == 0

@@ -170,12 +170,14 @@ class CodeSpace(Translations):
         return block
 
     def _revive(self, source: SourceBlock) -> Block | None:
-        """An earlier copy of the same bytes, put back in force."""
+        """An earlier copy of the same bytes, put back in force.
+
+        Its stop stays known: another thread may have run into it before, and be heard of after.
+        """
         block = self._versions.get((source.pc, source.code))
         if block is None or self.generated.labels.get(block.slot) != self.generated.label(source.pc):
             return None
         cache = self.cache_at(block.start)
-        self._stops.pop(block.start, None)
         self._write(cache, block.start, bytes(block.details.code[: len(self._stop)]))
         self.slots[source.pc] = block.slot
         self._publish(source.pc)
