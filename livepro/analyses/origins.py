@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.analyses.totals import executed
-from livepro.model import BlockTable, CodeLabel, Interval, Origin, ProcessResult, RunResult, ThreadCounts
+from livepro.model import BlockTable, CodeLabel, Interval, Origin, RunResult, SnapshotThread, ThreadCounts
 
 COMPILED = (Origin.C1, Origin.C2)
 """Origins that have a tier, and a Java method that was compiled."""
@@ -93,12 +93,19 @@ def restricted(thread: ThreadCounts, blocks: npt.NDArray[np.bool_]) -> ThreadCou
 
 
 def only(result: RunResult, wanted: Callable[[CodeLabel], bool], what: str) -> RunResult:
-    """A run with nothing in it but the blocks whose label is `wanted`; a warning says so, calling
-    them `what`. Processes that executed no such code are left out."""
-    processes = [_only(process, wanted) for process in result.processes]
+    """A run with nothing counted but the blocks whose label is `wanted`; a warning says so, calling
+    them `what`."""
+    masks = [np.array([wanted(label) for label in labels(p.table)], np.bool_) for p in result.processes]
     return replace(
         result,
-        processes=tuple(process for process in processes if process.instructions),
+        processes=tuple(
+            replace(process, threads=tuple(restricted(thread, blocks) for thread in process.threads))
+            for process, blocks in zip(result.processes, masks, strict=True)
+        ),
+        snapshots=tuple(
+            replace(snapshot, threads=tuple(_snapshot(t, masks[t.process]) for t in snapshot.threads))
+            for snapshot in result.snapshots
+        ),
         warnings=(*result.warnings, _FILTERED.format(what)),
     )
 
@@ -114,9 +121,15 @@ def compiled(label: CodeLabel) -> bool:
     return label.origin in COMPILED
 
 
-def _only(process: ProcessResult, wanted: Callable[[CodeLabel], bool]) -> ProcessResult:
-    blocks = np.array([wanted(label) for label in labels(process.table)], np.bool_)
-    return replace(process, threads=tuple(restricted(thread, blocks) for thread in process.threads))
+def _snapshot(thread: SnapshotThread, blocks: npt.NDArray[np.bool_]) -> SnapshotThread:
+    kept = blocks[thread.rows]
+    return replace(
+        thread,
+        rows=thread.rows[kept],
+        entries=thread.entries[kept],
+        partial=thread.partial[blocks[thread.partial[:, 0]]],
+        rep_iterations=0,
+    )
 
 
 def _interval(interval: Interval, blocks: npt.NDArray[np.bool_]) -> Interval:
