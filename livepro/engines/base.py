@@ -6,13 +6,14 @@ import contextlib
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from livepro.engines.control import Control
+from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
@@ -105,7 +106,8 @@ class Engine(ABC):
         self.control.close()
         self.tracer.bell.take_down()
         for image in self.images:
-            image.tallies.sort(key=lambda tally: tally.thread.born)
+            # Not sorted in place: a list is empty meanwhile, and another thread may look.
+            image.tallies = sorted(image.tallies, key=lambda tally: tally.thread.born)
             for tally in image.tallies:
                 tally.settle()
                 tally.finish()
@@ -203,8 +205,9 @@ class Engine(ABC):
                 "it ran, but was not counted."
             )
 
-    def process_ended(self, process: TracedProcess) -> None:  # noqa: B027 (nothing to do for some)
+    def process_ended(self, process: TracedProcess) -> None:
         """An image's record is complete."""
+        self.records[process].settled = True
 
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """Prepare a child that will not be followed; False if it must be, for now."""
@@ -284,6 +287,11 @@ class Engine(ABC):
                 total += tally.instructions if held is None else held.instructions(lengths)
                 total -= window.base.instructions(lengths)
         return max(total, 0)  # a base may be ahead by the blocks that threads were in
+
+    def live(self, record: ImageRecord, known: Container[TracedThread] = ()) -> LiveCounts | None:
+        """The counts of one of `images` so far, threads that are `known` left out; None when it cannot
+        be said just now. May be asked from one other thread than the one that runs the engine."""
+        return stored(record, known)
 
     def progress(self) -> Progress:
         """How far the run is. May be asked from another thread than the one that runs the

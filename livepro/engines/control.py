@@ -66,7 +66,8 @@ class Controlled(Protocol):
 
 
 class Control:
-    """Carries out commands on one engine's run. `paused` and `snapshots` are its state."""
+    """Carries out commands on one engine's run. `paused`, `snapshots` and how many `resets` there
+    have been are its state."""
 
     def __init__(self, engine: Controlled, bell: Bell) -> None:
         self._engine = engine
@@ -75,6 +76,7 @@ class Control:
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._open = True
         self.paused = False
+        self.resets = 0
         self.snapshots: list[SnapshotRecord] = []
         self.started = time.monotonic()
 
@@ -164,6 +166,7 @@ class Control:
                 tally.intervals.clear()
             else:
                 vectors.restart(position)
+        self.resets += 1
 
     def _pause(self, _label: str) -> None:
         if self.paused:

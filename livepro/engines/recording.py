@@ -45,6 +45,7 @@ class BlockStore:
         self.offsets: list[int] = []
         self.known: list[KnownKinds] = []
         self.labels: dict[int, CodeLabel] = {}
+        self._length_array = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -60,12 +61,9 @@ class BlockStore:
         self.codes.append(code)
         self.lengths.append(len(sizes))
         self.sizes.append(sizes)
-        if mapping is None:
-            self.modules.append("")
-            self.offsets.append(address)
-        else:
-            self.modules.append(mapping.path or "[anon]")
-            self.offsets.append(address - mapping.start + mapping.offset)
+        module, offset = located(address, mapping)
+        self.modules.append(module)
+        self.offsets.append(offset)
         return len(self.addresses) - 1
 
     def extend(
@@ -90,6 +88,22 @@ class BlockStore:
         self.known.append(KnownKinds(first, len(addresses), kinds, encodings))
         return first
 
+    def length_array(self) -> npt.NDArray[np.int64]:
+        """`lengths` of the rows that are complete, as an array. For one thread, which need not
+        be the one that appends."""
+        known, rows = self._length_array, len(self.offsets)
+        if len(known) < rows:
+            more = np.array(self.lengths[len(known) : rows], np.int64)
+            known = self._length_array = np.concatenate((known, more))
+        return known
+
+
+def located(address: int, mapping: Mapping | None) -> tuple[str, int]:
+    """The module and offset (see `BlockStore`) of an address in a mapping."""
+    if mapping is None:
+        return "", address
+    return mapping.path or "[anon]", address - mapping.start + mapping.offset
+
 
 @dataclass(frozen=True, slots=True)
 class KnownKinds:
@@ -108,7 +122,8 @@ class ThreadTally:
     `entries` counts complete executions by row, `partial` executions that left
     after the first k instructions by (row, k). With a cut rule, `intervals`
     are the basic block vectors closed so far. `window` says what of all that is
-    not to be reported.
+    not to be reported. An engine that keeps counts elsewhere while a thread lives sets
+    `closed` once they are all here.
     """
 
     def __init__(self, thread: TracedThread, store: BlockStore, cut: CutRule | None) -> None:
@@ -117,6 +132,7 @@ class ThreadTally:
         self.entries: defaultdict[int, int] = defaultdict(int)
         self.partial: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.rep_iterations = 0
+        self.closed = False
         self.intervals: list[Interval] = []
         self._cut = cut
         self._position = 0
@@ -227,9 +243,15 @@ class ThreadTally:
 
 
 class ImageRecord:
-    """What one process image executed: its blocks, and its threads in order of start."""
+    """What one process image executed: its blocks, and its threads in order of start.
+
+    `settled` says that nothing will be added any more. `former` (int64) are the numbers
+    that the engine had for the rows of the store while the image ran, where these were others.
+    """
 
     def __init__(self, process: TracedProcess) -> None:
         self.process = process
         self.store = BlockStore()
         self.tallies: list[ThreadTally] = []
+        self.settled = False
+        self.former: npt.NDArray[np.int64] | None = None

@@ -369,6 +369,7 @@ class StepEngine(Engine):
         record = self.records[process]
         self._known.pop(record, None)
         self._versions.pop(record, None)
+        super().process_ended(process)
 
     def thread_started(self, thread: TracedThread) -> None:
         record = self.records[thread.process]

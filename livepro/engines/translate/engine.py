@@ -7,14 +7,17 @@ image, giving each thread an area for its counters, forks, and what was counted.
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 
 import numpy as np
 
+from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.halting import Halting
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
+from livepro.engines.translate.live import translated
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN
@@ -200,6 +203,7 @@ class TranslateEngine(Halting):
         del self._states[state.thread.tid]
         self._collect(state)
         state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
+        state.tally.closed = True
         self._free_areas[state.space].append(state.area)
 
     @staticmethod
@@ -227,6 +231,7 @@ class TranslateEngine(Halting):
             )
             if self._shelf is not None:
                 keep(space, self._shelf, self.isa.describe)
+        super().process_ended(process)
 
     def _write_down(self, record: ImageRecord, space: CodeSpace) -> None:
         """Turn counter slots into rows of the image's own table."""
@@ -248,10 +253,15 @@ class TranslateEngine(Halting):
         rows = space.write_down(record.store, np.array(sorted(used), np.int64))
         labels = space.generated.labels
         record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}
+        record.former = np.zeros(len(rows), np.int64)
+        record.former[list(rows.values())] = list(rows)
         for tally in record.tallies:
             tally.rename(rows)
         for counts, tally in taken:
             counts[tally] = counts[tally].renamed(rows)
+
+    def live(self, record: ImageRecord, known: Container[TracedThread] = ()) -> LiveCounts | None:
+        return translated(record, self._spaces, self._states, known)
 
     @property
     def instructions(self) -> int:

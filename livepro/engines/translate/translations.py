@@ -6,6 +6,8 @@ when somebody asks what they are.
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 import numpy.typing as npt
 
@@ -49,6 +51,7 @@ class Translations:
         self._links: dict[int, list[int]] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
         self._lengths = np.zeros(0, np.int64)
+        self._counting = Lock()  # other threads ask for lengths, too
         self._live: dict[int, int] = {}
 
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
@@ -135,6 +138,17 @@ class Translations:
             rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
         return rows
 
+    def parts(self, slot: int) -> tuple[int, bytes, bytes]:
+        """The address and bytes of the block that counts in `slot`, and the sizes of its instructions."""
+        block = self._blocks[slot]
+        if block is not None:
+            return block.source.pc, block.source.code, block.source.steps()
+        cache = self._restored(slot)
+        assert cache.unit is not None
+        assert cache.module is not None
+        (pc,), (code,), (steps,), _ = cache.unit.rows(np.array([slot - cache.first_slot]))
+        return pc + cache.module.start, code, steps
+
     def _restored(self, slot: int) -> Cache:
         """The cache in which the copy that counts in `slot` was put back."""
         return next(c for c in self.caches.all if 0 <= slot - c.first_slot < c.kept)
@@ -146,6 +160,10 @@ class Translations:
 
     def lengths(self) -> npt.NDArray[np.int64]:
         """Instructions of the block of each counter slot (int64)."""
+        with self._counting:
+            return self._all_lengths()
+
+    def _all_lengths(self) -> npt.NDArray[np.int64]:
         known = len(self._lengths)
         if known < len(self._blocks):
             more = [len(block.source.facts) for block in self._blocks[known:] if block is not None]
@@ -157,7 +175,6 @@ class Translations:
         unit, module = cache.unit, cache.module
         assert unit is not None
         assert module is not None
-        self._lengths = np.concatenate((self.lengths(), lengths))
         first, count = cache.first_slot, len(unit)
         pcs = (unit.pcs.astype(np.int64) + module.start).tolist()
         starts = (unit.starts.astype(np.int64) + cache.base).tolist()
@@ -165,7 +182,9 @@ class Translations:
         self.starts += starts
         self.mappings += [module] * count
         nothing: list[Block | None] = [None] * count
-        self._blocks += nothing
+        with self._counting:
+            self._lengths = np.concatenate((self._all_lengths(), lengths))
+            self._blocks += nothing
         cache.starts = starts.copy()
         cache.blocks = nothing.copy()
         for target in [t for t in self._links if cache.serves(t)]:

@@ -1,0 +1,57 @@
+"""The counts of translated threads while they run: straight from the memory they share with livepro."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+import numpy as np
+
+from livepro.engines.live import LiveCounts, RawBlock, limited, stored
+from livepro.engines.recording import ImageRecord, located
+from livepro.engines.translate import layout
+from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.tracee import TracedProcess, TracedThread
+
+_FIRST = layout.COUNTERS // 8
+_REP_ITERATIONS = layout.REP_ITERATIONS // 8
+
+
+def translated(
+    record: ImageRecord,
+    spaces: Mapping[TracedProcess, CodeSpace],
+    states: Mapping[int, TranslatedThread],
+    known: Container[TracedThread],
+) -> LiveCounts | None:
+    """The counts of one image, `known` threads left out; None while the engine is turning its
+    counters into a table, or taking a thread's down: ask again later."""
+    space = spaces.get(record.process)
+    if space is None:
+        # Not begun, between counters and table, or settled.
+        return stored(record, known) if record.settled else None
+    lengths = space.lengths()[: len(space.mappings)]  # of what is complete
+    threads = []
+    for tally in list(record.tallies):
+        if tally.thread in known or tally.window.over:
+            continue
+        closed = tally.closed  # before the counts: they do not change behind it
+        tid = tally.thread.tid
+        state = states.get(tid)
+        running = state is not None and state.tally is tally
+        entries = np.zeros(len(lengths), np.int64)
+        iterations = tally.rep_iterations
+        if state is not None and running:
+            entries += state.words[_FIRST : _FIRST + len(lengths)].view(np.int64)
+            iterations += int(state.words[_REP_ITERATIONS])
+        thread = limited(tally, entries, iterations, closed=closed)
+        if running and states.get(tid) is not state:
+            return None  # its counters are on their way into the tally
+        threads.append(thread)
+    if spaces.get(record.process) is not space:
+        return None
+    return LiveCounts(space, None, lengths, lambda slot: _block(space, slot), tuple(threads), False)
+
+
+def _block(space: CodeSpace, slot: int) -> RawBlock:
+    pc, code, sizes = space.parts(slot)
+    return RawBlock(pc, code, sizes, *located(pc, space.mappings[slot]))
