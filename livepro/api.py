@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from livepro.attachment import Attachment
     from livepro.engines.base import Engine
     from livepro.isa.base import Isa
+    from livepro.live import LiveRun
 
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
@@ -59,6 +60,7 @@ def run(
     cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
+    live: Callable[[LiveRun], None] | None = None,
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
@@ -96,7 +98,7 @@ def run(
     if control is not None:
         control(chosen.control)
     found = Session(chosen, machine).run(
-        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress
+        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress, live=live
     )
     return _result(found)
 

@@ -9,12 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
 from livepro.results import build_processes, build_snapshots, reported
+
+if TYPE_CHECKING:
+    from livepro.live import LiveRun
 
 _REPORT_EVERY = 0.25  # seconds
 _GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
@@ -40,6 +44,7 @@ class Session:
         self.engine = engine
         self.isa = isa
         self._pid = os.getpid()
+        self._live: LiveRun | None = None
 
     def run(
         self,
@@ -50,10 +55,12 @@ class Session:
         aslr: bool,
         interval_size: int,
         progress: Callable[[Progress], None] | None = None,
+        live: Callable[[LiveRun], None] | None = None,
     ) -> RunResult:
         """Launch `command`, watch it to its end, return what it executed.
 
         `progress` is called a few times a second meanwhile, from the calling thread.
+        `live` is called once, from there too, to look at the run until it returns.
         """
         began = time.monotonic()
         engine = self.engine
@@ -66,8 +73,10 @@ class Session:
                 engine.tracer.abandon()
                 raise
 
+        if live is not None:
+            self._live = self._watched(command)
         with self._signals():
-            self._in_thread(trace, progress)
+            self._in_thread(trace, progress, live)
         return self._result(command, time.monotonic() - began, interval_size)
 
     def _result(self, command: Sequence[str], wall: float, interval_size: int) -> RunResult:
@@ -89,9 +98,12 @@ class Session:
         )
 
     def _in_thread(
-        self, work: Callable[[], None], progress: Callable[[Progress], None] | None = None
+        self,
+        work: Callable[[], None],
+        progress: Callable[[Progress], None] | None = None,
+        live: Callable[[LiveRun], None] | None = None,
     ) -> None:
-        """Do `work` in a new thread, telling `progress`; what either raises is raised here."""
+        """Do `work` in a new thread, telling `progress` and `live`; what either raises is raised here."""
         failure: list[BaseException] = []
 
         def body() -> None:
@@ -101,11 +113,15 @@ class Session:
                 failure.append(error)
             finally:
                 ended.set()
+                if self._live is not None:
+                    self._live.dismiss() if failure else self._live.end()
 
         ended = threading.Event()
         thread = threading.Thread(target=body, name="livepro", daemon=True)
         thread.start()
         try:
+            if live is not None and self._live is not None:
+                self._show(self._live, live)
             while not ended.wait(self._look()):
                 if progress is not None and (snapshot := self._snapshot()) is not None:
                     progress(snapshot)
@@ -121,6 +137,35 @@ class Session:
     def _look(self) -> float:
         """What is done now and then meanwhile; returns the seconds until the next time."""
         return _REPORT_EVERY
+
+    def _watched(self, command: Sequence[str], *, detach: Callable[[], str] | None = None) -> LiveRun:
+        """The run as a live view takes it; `detach` lets it go."""
+        from livepro.live import Actions, Collector, LiveRun
+        from livepro.live.present import present
+
+        began = time.monotonic()
+
+        def reset() -> str:
+            self.engine.control.perform("reset")
+            return "All counts begin anew."
+
+        actions = Actions(
+            reset=reset,
+            present=lambda: present(self.engine, self.isa, command, time.monotonic() - began),
+            detach=detach,
+            attend=self._look,
+        )
+        return LiveRun(Collector(self.engine, self.isa, command), actions)
+
+    def _show(self, run: LiveRun, live: Callable[[LiveRun], None]) -> None:
+        """Let `live` look at the run. If it cannot, the run goes on all the same."""
+        try:
+            with run:
+                live(run)
+        except Exception as error:
+            self.engine.warnings.append(
+                f"The live view failed ({type(error).__name__}: {error}); the run went on without it."
+            )
 
     def _snapshot(self) -> Progress | None:
         try:
@@ -180,6 +225,8 @@ class Session:
         self.engine.warnings.append(
             f"livepro was sent {signal.Signals(number).name}: it ended the program early."
         )
+        if self._live is not None:
+            self._live.dismiss()
         for process in self.engine.tracer.live:
             _send(process.pid, signal.SIGTERM)
             _send(process.pid, signal.SIGCONT)

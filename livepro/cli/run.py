@@ -19,6 +19,7 @@ from livepro.engines import NAMES
 if TYPE_CHECKING:
     from livepro.cli.outputs import Plan
     from livepro.model import RunResult
+    from livepro.ui.live.app import LiveView
 
 DESCRIPTION = """\
 Run COMMAND and count every instruction that each of its processes and threads
@@ -29,6 +30,7 @@ when it ends."""
 EPILOG = """\
 examples:
   livepro run -- ls -l
+  livepro run --live -- ./prog arg
   livepro run --json counts.json --quiet -- ./prog arg
   livepro run -o results --interval-size 1M -- ./prog
   livepro run --bb-out-file 'bb.%q{USER}.%p.gz' --pc-out-file pc.%p -- ./prog
@@ -72,6 +74,12 @@ def parser() -> Parser:
         choices=("follow", "ignore"),
         default="follow",
         help="count processes that the command starts, too, or let them run free (default: follow)",
+    )
+    how.add_argument(
+        "--live",
+        action="store_true",
+        help="watch the counts while it runs, on a screen of their own: ? there tells the keys; what "
+        "the program writes to the terminal is kept and repeated when you leave",
     )
     what = out.add_argument_group("what to report")
     what.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress line")
@@ -164,7 +172,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:
-    """The run itself, with a progress line where there is a terminal."""
+    """The run itself, with a live view or a progress line where there is a terminal."""
     from livepro.api import run
     from livepro.ui.progress import progress_line
 
@@ -172,8 +180,9 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
     # collector would go through it again and again.
     gc.disable()
     sys.stdout.flush()
+    view = live_view() if args.live else None
     line = progress_line(args.quiet)
-    with line or nullcontext():
+    with view or nullcontext(), line or nullcontext():
         return run(
             command,
             engine=args.engine,
@@ -183,4 +192,13 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
             interval_size=plan.interval_size,
             bbv_dialect=plan.rule.dialect.value,
             progress=line,
+            live=view,
         )
+
+
+def live_view() -> LiveView:
+    """A view on the terminal. Raises LiveproError where there is none."""
+    from livepro.ui.live.app import LiveView
+    from livepro.ui.live.terminal import Terminal
+
+    return LiveView(Terminal.open(), capture=True)

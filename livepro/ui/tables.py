@@ -24,13 +24,15 @@ Cell = str | Text
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: numbers align right, text left. A flexible one gives way where space is
-    short; `weight` says how much of the space it gets against the others."""
+    short; `weight` says how much of the space it gets against the others. `least` is a
+    width that it has in any case, so that a table drawn again and again stands still."""
 
     title: str
     right: bool = True
     flexible: bool = False
     weight: int = 1
     style: str = ""
+    least: int = 0
 
 
 @dataclass
@@ -49,7 +51,11 @@ class Table:
     def widths(self, total: int) -> list[int]:
         """Columns' widths so that the table fits `total` columns where it can."""
         natural = [
-            max([len(line) for line in column.title.split("\n")] + [len(row[i]) for row in self.rows])
+            max(
+                [len(line) for line in column.title.split("\n")]
+                + [len(row[i]) for row in self.rows]
+                + [column.least]
+            )
             for i, column in enumerate(self.columns)
         ]
         space = total - INDENT - GAP * (len(natural) - 1) - sum(natural)
