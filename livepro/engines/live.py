@@ -13,18 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.model import CodeLabel
 from livepro.tracee import TracedThread
 
 
 @dataclass(frozen=True, slots=True)
 class RawBlock:
-    """A block as engines keep it: for `sizes`, `module` and `offset` see `BlockStore`."""
+    """A block as engines keep it: for `sizes`, `module`, `offset` and `label` see `BlockStore`."""
 
     address: int
     code: bytes
     sizes: bytes
     module: str
     offset: int
+    label: CodeLabel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,12 @@ def stored(record: ImageRecord, known: Container[TracedThread] = ()) -> LiveCoun
         former=record.former,
         lengths=lengths,
         block=lambda row: RawBlock(
-            store.addresses[row], store.codes[row], store.sizes[row], store.modules[row], store.offsets[row]
+            store.addresses[row],
+            store.codes[row],
+            store.sizes[row],
+            store.modules[row],
+            store.offsets[row],
+            store.labels.get(row),
         ),
         threads=tuple(
             tallied(tally, len(lengths), closed=settled)

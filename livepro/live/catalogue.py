@@ -8,6 +8,7 @@ widths, SIMD types), so that what a run executed is a sum over its blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,9 @@ FIRST = (LENGTH, SIMD)
 
 
 class Function(NamedTuple):
-    """A function by module and name; all code of a module that no symbol holds has an empty name."""
+    """A function by module and name; all code of a module that no symbol holds has an empty name.
+    Code that was made while the program ran has who made it (C2, interpreter ...) for a module,
+    where that is known."""
 
     module: str
     name: str
@@ -125,7 +128,7 @@ class Catalogue:
         """The number of a block; a new one is described. `pid` keeps code apart that no file holds.
         To be followed by `flush`."""
         own = raw.module.startswith("/") or raw.module == "[vdso]"
-        key = (raw.module, raw.offset, raw.code) if own else (pid, raw.address, raw.code)
+        key = (raw.module, raw.offset, raw.code) if own else (pid, raw.address, raw.code, raw.label)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._append(raw)
@@ -138,7 +141,7 @@ class Catalogue:
         if known is None:
             whole = self.raw[number]
             sizes = whole.sizes[:count]
-            part = RawBlock(whole.address, whole.code[: sum(sizes)], sizes, whole.module, whole.offset)
+            part = replace(whole, code=whole.code[: sum(sizes)], sizes=sizes)
             known = self._prefixes[number, count] = self._append(part, number)
             self.prefixes.setdefault(number, []).append((count, known))
         return known
@@ -154,11 +157,14 @@ class Catalogue:
             columns += own
             at += size
         self._new_numbers += [number] * (len(columns) - before)
-        self._new.append(
-            (len(raw.sizes), number if parent is None else parent, self._function(raw.module, ""), raw.offset)
-        )
+        whole = number if parent is None else parent
+        if raw.label is None:
+            function = self._function(raw.module, "")
+            self._unnamed.setdefault(raw.module, []).append(number)
+        else:
+            function = self._function(str(raw.label.origin), raw.label.name)
+        self._new.append((len(raw.sizes), whole, function, raw.offset))
         self.raw.append(raw)
-        self._unnamed.setdefault(raw.module, []).append(number)
         return number
 
     def flush(self) -> None:

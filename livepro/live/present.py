@@ -70,6 +70,8 @@ def _image(record: ImageRecord, counts: LiveCounts) -> ImageRecord:
         store.sizes.append(block.sizes)
         store.modules.append(block.module)
         store.offsets.append(block.offset)
+        if block.label is not None:
+            store.labels[rows[row]] = block.label
     for live in counts.threads:
         tally = ThreadTally(live.thread, store, None)
         found = np.flatnonzero(live.entries > 0)

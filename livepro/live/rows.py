@@ -182,7 +182,7 @@ class Shown:
                 BlockRow(
                     number=n,
                     function=catalogue.functions[int(catalogue.function[n])].name,
-                    module=catalogue.raw[n].module,
+                    module=module_of(catalogue, n),
                     offset=int(catalogue.place[n]),
                     length=int(catalogue.length[n]),
                     executions=self._measure(int(times[n]), int(recent_times[n])),
@@ -225,6 +225,12 @@ class Shown:
             Line(place, code, text, first, self._measure(total, lately))
             for (place, code), (text, first, total, lately) in sorted(lines.items(), key=lambda item: item[0])
         )
+
+
+def module_of(catalogue: Catalogue, number: int) -> str:
+    """The file that a block's code is mapped from, or who made it."""
+    label = catalogue.raw[number].label
+    return catalogue.raw[number].module if label is None else str(label.origin)
 
 
 def _descending(found: Ints, rank: npt.NDArray[np.int64], second: Ints) -> Ints:

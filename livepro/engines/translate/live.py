@@ -54,4 +54,5 @@ def translated(
 
 def _block(space: CodeSpace, slot: int) -> RawBlock:
     pc, code, sizes = space.parts(slot)
-    return RawBlock(pc, code, sizes, *located(pc, space.mappings[slot]))
+    label = space.generated.labels.get(slot)
+    return RawBlock(pc, code, sizes, *located(pc, space.mappings[slot]), label)
