@@ -12,7 +12,7 @@ from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Partial
 from livepro.isa.base import Isa
-from livepro.isa.kinds import Kinds
+from livepro.isa.kinds import Kinds, restore
 from livepro.jvm.vmstructs import LIBRARY
 from livepro.linux.symbols import Symbolizer
 from livepro.model import (
@@ -102,8 +102,9 @@ def _forms(store: BlockStore, kind_of: Kinds) -> npt.NDArray[np.uint32]:
             form += kind_of.split(code, sizes)
         parts.append(np.array(form, np.uint32))
         if known is not None:
-            numbers = np.array([kind_of(code) for code in known.encodings], np.uint32)
-            parts.append(numbers[known.kinds])
+            met, where = np.unique(known.kinds, return_inverse=True)
+            numbers = [kind_of.number(restore(known.instructions[kind])) for kind in met.tolist()]
+            parts.append(np.array(numbers, np.uint32)[where])
             row = known.first + known.count
     return np.concatenate(parts)
 

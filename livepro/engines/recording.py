@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import sub
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,10 +74,10 @@ class BlockStore:
         sizes: list[bytes],
         mapping: Mapping,
         kinds: npt.NDArray[np.uint16],
-        encodings: Sequence[bytes],
+        instructions: Sequence[Any],
     ) -> int:
         """Append blocks of one mapping by their parts; returns the first one's row. `kinds`
-        are the rows in `encodings` of an instruction like each of theirs."""
+        are the rows in `instructions` of what each of theirs is like."""
         first = len(self.addresses)
         self.addresses += addresses
         self.codes += codes
@@ -85,7 +86,7 @@ class BlockStore:
         self.modules += [mapping.path] * len(addresses)
         shift = mapping.offset - mapping.start
         self.offsets += [address + shift for address in addresses]
-        self.known.append(KnownKinds(first, len(addresses), kinds, encodings))
+        self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
         return first
 
     def length_array(self) -> npt.NDArray[np.int64]:
@@ -108,12 +109,12 @@ def located(address: int, mapping: Mapping | None) -> tuple[str, int]:
 @dataclass(frozen=True, slots=True)
 class KnownKinds:
     """Of the instructions of `count` rows from `first` on, block after block, which of
-    `encodings` each is like: equal in all that an `Instruction` says but its code."""
+    `instructions` (see `isa.kinds.restore`) each is like: equal in all but its code."""
 
     first: int
     count: int
     kinds: npt.NDArray[np.uint16]
-    encodings: Sequence[bytes]
+    instructions: Sequence[Any]
 
 
 class ThreadTally:

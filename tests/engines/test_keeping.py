@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from model_builders import NOP, RET
 
 from livepro.engines.translate.emitted import Field
 from livepro.engines.translate.keeping import Shelf
 from livepro.engines.translate.unit import FIELD_ARRAYS, Origin, Unit
+from livepro.isa.kinds import dump, restore
 
 
 def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
@@ -29,8 +31,7 @@ def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
         "steps": np.ones(blocks * 2, np.uint8),
         "code": np.arange(blocks * 2, dtype=np.uint8),
         "kinds": np.array([0, 1] * blocks, np.uint16),
-        "kind_code": np.frombuffer(b"abc", np.uint8),
-        "kind_sizes": np.array([1, 2], np.uint8),
+        "kind_facts": np.frombuffer(dump([RET, NOP]), np.uint8),
         "origin": np.array([0x1000, 0x9000, 0x7000], np.int64),
     }
     return Unit(**(arrays | replaced))
@@ -48,7 +49,7 @@ def test_a_unit_comes_back_as_it_was(tmp_path: Path) -> None:
     pcs, codes, steps, kinds = back.rows(np.array([0, 2]))
     assert (pcs, codes, steps) == ([0, 4], [b"\0\1", b"\4\5"], [b"\1\1", b"\1\1"])
     assert kinds.tolist() == [0, 1, 0, 1]
-    assert back.encodings() == [b"a", b"bc"]
+    assert [restore(row) for row in back.instructions()] == [RET, NOP]
     assert back.overlapping(3, 5) == [2, 4]
 
 

@@ -13,6 +13,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Cache
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, renumber
+from livepro.isa import kinds as kinds_of
 from livepro.isa.kinds import Kinds
 from livepro.linux.depot import Depot
 from livepro.linux.proc import Mapping
@@ -195,10 +196,9 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
     before = np.zeros(0, bool) if old is None else old.landing_likely
     flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
     kind_of = Kinds(describe)
-    for code in () if old is None else old.encodings():
-        kind_of(code)  # numbers as they were
+    for row in () if old is None else old.instructions():
+        kind_of.number(kinds_of.restore(row))  # numbers as they were
     kinds = [kind for s in sources for kind in kind_of.split(s.code, s.steps())]
-    kind_codes = [instruction.code for instruction in kind_of.instructions]
     where = _origin(space, cache)
     return Unit(
         hot=np.array([hot], np.int64),
@@ -213,8 +213,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
         steps=after("steps", np.frombuffer(b"".join(source.steps() for source in sources), np.uint8)),
         code=after("code", np.frombuffer(b"".join(source.code for source in sources), np.uint8)),
         kinds=after("kinds", np.array(kinds, np.uint16)),
-        kind_code=np.frombuffer(b"".join(kind_codes), np.uint8),
-        kind_sizes=np.array([len(code) for code in kind_codes], np.uint8),
+        kind_facts=np.frombuffer(kinds_of.dump(kind_of.instructions), np.uint8),
         link_fields=link_fields[order],
         link_targets=link_targets[order],
         stubs=_offsets((stub for stub, _ in stubs), base),

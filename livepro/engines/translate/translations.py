@@ -133,7 +133,7 @@ class Translations:
             pcs, codes, steps, kinds = cache.unit.rows(mine - first)
             start = cache.module.start
             row = store.extend(
-                [pc + start for pc in pcs], codes, steps, cache.module, kinds, cache.unit.encodings()
+                [pc + start for pc in pcs], codes, steps, cache.module, kinds, cache.unit.instructions()
             )
             rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
         return rows

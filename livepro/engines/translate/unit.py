@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.emitted import Field
+from livepro.isa.kinds import parse
 
 Array = npt.NDArray[Any]
 
@@ -42,8 +43,8 @@ class Unit:
     fields in the image; in the image, counter slots are rows of the arrays
     below. Per block: `pcs`, `starts` and `sizes` of copies, `lengths` in
     instructions, `code_sizes` in bytes; `steps` (uint8) the sizes of all
-    instructions, `code` (uint8) the bytes of all blocks, `kinds` (uint16) what all instructions are like:
-    encodings, of `kind_sizes` bytes each, in `kind_code` (uint8). `link_fields` are the
+    instructions, `code` (uint8) the bytes of all blocks, `kinds` (uint16) the kinds of all
+    instructions, rows of `kind_facts` (uint8, see `isa.kinds.dump`). `link_fields` are the
     offsets of displacements that lead (or wait to be led) to `link_targets`, which
     ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a
     lookup should meet them: for `landing_pcs`, at `landings`, going on over the
@@ -68,8 +69,7 @@ class Unit:
     steps: Array
     code: Array
     kinds: Array
-    kind_code: Array
-    kind_sizes: Array
+    kind_facts: Array
     link_fields: Array
     link_targets: Array
     stubs: Array
@@ -117,9 +117,9 @@ class Unit:
         code = self.code[at : at + int(self.code_sizes[row])].tobytes()
         return int(self.pcs[row]), code, self.steps[step : step + int(self.lengths[row])].tobytes()
 
-    def encodings(self) -> list[bytes]:
-        """An encoding of each kind of instruction."""
-        return _pieces(self.kind_code.tobytes(), self.kind_sizes)
+    def instructions(self) -> list[Any]:
+        """An instruction of each kind, to be had from `isa.kinds.restore`."""
+        return parse(self.kind_facts.tobytes())
 
     def rows(self, rows: Array) -> tuple[list[int], list[bytes], list[bytes], Array]:
         """Addresses, bytes and instruction sizes of some blocks, and the kinds of all their instructions."""
