@@ -11,12 +11,13 @@ import difflib
 import errno
 import os
 import stat
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from livepro.errors import LiveproError
 from livepro.linux import elf
-from livepro.linux.elf import ElfHeader, ElfImage
+from livepro.linux.elf import ElfHeader
 from livepro.linux.permissions import permissions
 
 DEFAULT_PATH = "/bin:/usr/bin"
@@ -213,11 +214,9 @@ def check_elf(program: str, head: bytes, machine: str) -> None:
         raise LiveproError(f"{program}: {cause}", remedy, NOT_EXECUTABLE)
     try:
         with open(program, "rb") as stream:
-            linker = ElfImage(stream).interpreter
-    except Exception:
-        # pyelftools answers damage with exceptions of all sorts. The kernel looks at less of
-        # a file than it does and may well run this one.
-        return
+            linker = elf.interpreter(stream)
+    except (OSError, ValueError, OverflowError, struct.error):
+        return  # damaged, but the kernel looks at less of a file and may well run this one
     if linker and not os.path.exists(linker):
         raise LiveproError(
             f"{program}: its dynamic linker {linker} is not there.",

@@ -93,7 +93,7 @@ class Shelf:
     def wants(self, key: str, blocks: int) -> bool:
         """Whether a unit of so many blocks is worth writing over what is kept."""
         kept = self._known.get(key, 0)
-        return blocks - kept > max(16, kept // 64)
+        return blocks - kept > kept // 512
 
     def write(self, key: str, unit: Unit) -> None:
         """Keep a unit, if it can be written."""
