@@ -47,3 +47,12 @@ def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path)
         seen = observe([program, rounds, "4"], tmp_path / "out", engine="translate")
         assert (seen.stdout, seen.stderr) == (b"12 rounds, 0 wrong\n", b"")
         assert seen.result["exit"] == 0
+
+
+def test_kept_copies_do_not_lead_to_those_of_generated_code(builder: Builder, tmp_path: Path) -> None:
+    """What generated code jumped to in the run that kept a module's copies is not there in the next."""
+    program = builder.hosted("generated_calls")
+    kept = str(tmp_path / "kept")
+    for words in ((), ("direct",), ()):
+        seen = observe([program, *words], tmp_path / "out", engine="translate", cache=kept)
+        assert (seen.stdout, seen.result["exit"]) == (b"generated 21 direct 25\n", 0)

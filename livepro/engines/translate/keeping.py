@@ -142,8 +142,20 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
 def keep(space: CodeSpace, shelf: Shelf, describe: Callable[[bytes], Instruction]) -> None:
     """Write down the translations of all modules that have grown."""
     for cache in space.caches.all:
-        if cache.key and shelf.wants(cache.key, len(cache.blocks)):
+        if cache.key and shelf.wants(cache.key, len(cache.blocks)) and _alone(space, cache):
             shelf.write(cache.key, capture(space, cache, describe))
+
+
+def _alone(space: CodeSpace, cache: Cache) -> bool:
+    """Whether all copies of the module's code are in its cache: what leads to one elsewhere cannot
+    be put back without it."""
+    module = cache.module
+    assert module is not None
+    targets = {target for _, target in cache.record.links}
+    if cache.unit is not None:
+        targets.update((np.unique(cache.unit.link_targets).astype(np.int64) + module.start).tolist())
+    slots = (space.slots.get(target) for target in targets)
+    return all(slot is None or cache.base <= space.starts[slot] < cache.end for slot in slots)
 
 
 def _offsets(addresses: Iterable[int], base: int) -> Array:

@@ -113,7 +113,9 @@ class CodeSpace(Translations):
         while (follows := block.details.falls) is not None:
             at += block.size
             ends = len(chain) == _CHAIN or follows in self.slots or cache.hot >= cache.hot_end
-            ends = ends or (cache.module is not None and not cache.serves(follows))
+            # Code of another mapping has a cache of its own, or will have: a module's copies lead to each other.
+            mapping = self._mapping
+            ends = ends or mapping is None or not mapping.start <= follows < mapping.end
             source = None if ends else self.text.decode(follows)
             if source is None:
                 # The chain goes on elsewhere.
