@@ -35,7 +35,8 @@ FREESTANDING_FLAGS = (
 HOSTED_FLAGS = ("-pthread", "-ldl", "-Wl,-z,now")
 
 _DIRECTIVE = re.compile(
-    r"^//[ \t]+(COUNT|PROCESS|THREADS|FLDCW|SIMD|ARGS|NEEDS|REFEREE|FUZZY|COST)\b[ \t]*(.*)$", re.MULTILINE
+    r"^//[ \t]+(COUNT|PROCESS|THREADS|FLDCW|SIMD|ARGS|NEEDS|REFEREE|FUZZY|VARIES|COST)\b[ \t]*(.*)$",
+    re.MULTILINE,
 )
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
@@ -59,6 +60,7 @@ class Fixture:
     stated; None: not exact). `needs` are CPU flags as /proc/cpuinfo spells
     them. `no_referee` says why Valgrind cannot confirm the total (empty: it
     can), `fuzzy` why the total is a lower bound only (empty: it is exact).
+    `varies` says that the first image executes as many instructions more as its exit status.
     `heavy` marks what is too long for an engine that stops at every
     instruction. `fldcw` is the number of fldcw instructions executed, `simd` the
     number of SIMD instructions executed by set (empty: not stated).
@@ -75,6 +77,7 @@ class Fixture:
     heavy: bool
     fldcw: int
     simd: tuple[tuple[str, int], ...]
+    varies: bool
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -131,6 +134,7 @@ def parse(source: Path) -> Fixture:
             (name, evaluate(count))
             for name, count in (word.split("=") for word in " ".join(lines.get("SIMD", [])).split())
         ),
+        varies="VARIES" in lines,
     )
 
 

@@ -42,6 +42,25 @@ Way = list[int]
 """Where a thread's pc was after each instruction that it has executed."""
 
 
+def way_taken(sequence: ExclusiveSequence, pc: int, looked: Way) -> tuple[Way, bool]:
+    """The way from the start of a sequence that was run to `pc`, and whether that is certain.
+    `looked` is the one to the store that was seen before, if any."""
+    addresses = sequence.addresses
+    straight = list(addresses[1:])
+    if pc == addresses[0]:
+        return [], True  # it has not moved, or is back: a turn nobody has seen
+    if pc == sequence.end:
+        return [*(looked or straight), pc], True
+    if pc in looked:
+        return looked[: looked.index(pc) + 1], True
+    if pc in addresses:
+        return straight[: straight.index(pc) + 1], not looked
+    for branch, target in sequence.branches:
+        if target == pc:
+            return [*straight[: addresses.index(branch)], pc], not looked
+    return [], False
+
+
 class Exclusives:
     """Runs exclusive sequences for an engine. `doubtful` is how many may be miscounted."""
 
@@ -59,10 +78,10 @@ class Exclusives:
                 "were left; counts may be off by a few instructions for each."
             )
 
-    def run(self, thread: TracedThread, sequence: ExclusiveSequence) -> tuple[Way, int | None]:
+    def run(self, thread: TracedThread, sequence: ExclusiveSequence) -> tuple[Way, int | None] | None:
         """Run a thread that stands at `sequence`: the way it took, and None when it stands behind it
         or at its start again, else the wait status that came instead and is to be dealt with.
-        Raises OSError when the thread is gone."""
+        No result where breakpoints cannot be planted. Raises OSError when the thread is gone."""
         way: Way = []
         if not sequence.plain:
             before = thread.registers()
@@ -70,18 +89,21 @@ class Exclusives:
             if status is not None or way[-1] != sequence.addresses[-1]:
                 return way, status
             thread.set_registers(before)
-        planted = self._plant(thread, sequence)
+        planted: dict[int, bytes] = {}
         try:
+            if not self._plant(thread, sequence, planted):
+                return None
             ptrace.call(ptrace.PTRACE_CONT, thread.tid)
             status = self._wait(thread.tid)
         finally:
-            for address, original in planted:
+            for address, original in planted.items():
                 with contextlib.suppress(OSError):
                     thread.write(address, original)
         if not is_stop(status):
             return [], status
         pc = self._pc(thread.tid)
-        way = self._way(sequence, pc, way)
+        way, certain = way_taken(sequence, pc, way)
+        self.doubtful += not certain
         return way, None if status == TRAP_STATUS and self._is_breakpoint(thread, sequence, pc) else status
 
     def _look(self, thread: TracedThread, sequence: ExclusiveSequence) -> tuple[Way, int | None]:
@@ -100,17 +122,19 @@ class Exclusives:
             if pc not in sequence.addresses[1:-1]:
                 return way, None
 
-    def _plant(self, thread: TracedThread, sequence: ExclusiveSequence) -> list[tuple[int, bytes]]:
-        """Put breakpoints at the exits: what they replaced, by address."""
+    def _plant(self, thread: TracedThread, sequence: ExclusiveSequence, planted: dict[int, bytes]) -> bool:
+        """Put breakpoints at the exits, what they replace into `planted`; False if that cannot be."""
         code = self._isa.breakpoint.code
-        planted = []
         for address in sequence.exits:
             original = thread.read(address, len(code))
             if len(original) == len(code) and original != code:
-                thread.write(address, code)
+                try:
+                    thread.write(address, code)
+                except OSError:
+                    return False
+                planted[address] = original
                 self._exits.add(address)
-                planted.append((address, original))
-        return planted
+        return True
 
     def met(self, thread: TracedThread, pc: int) -> bool:
         """Whether a thread whose breakpoint trap shows `pc` has met one that was there for
@@ -124,19 +148,6 @@ class Exclusives:
             return False
         info = ptrace.signal_info(thread.tid)
         return info is not None and info.code == self._isa.breakpoint.si_code
-
-    def _way(self, sequence: ExclusiveSequence, pc: int, looked: Way) -> Way:
-        """The way to `pc`; `looked` is the one to the store that was seen before, if any."""
-        addresses = sequence.addresses
-        if looked and (pc == sequence.end or pc in looked):
-            return [*looked, pc] if pc == sequence.end else looked[: looked.index(pc) + 1]
-        last = next((branch for branch, target in sequence.branches if target == pc), None)
-        self.doubtful += bool(looked) and pc != addresses[0]
-        if pc in addresses:
-            return list(addresses[1 : addresses.index(pc) + 1])
-        if last is not None:
-            return [*addresses[1 : addresses.index(last) + 1], pc]
-        return [*addresses[1:], pc] if pc == sequence.end else []
 
     @staticmethod
     def _wait(tid: int) -> int:

@@ -134,9 +134,15 @@ class StepEngine(Engine):
         sequence = self.isa.exclusive_sequence(self._text_at(state, address, SEQUENCE_BYTES), address)
         if sequence is None:
             return None
-        way, status = self._exclusives.run(state.thread, sequence)
-        for pc in way:
-            self._advance(state, pc)
+        try:
+            done = self._exclusives.run(state.thread, sequence)
+            if done is None:
+                return None
+            for pc in done[0]:
+                self._advance(state, pc)
+        except OSError:
+            return False  # killed meanwhile: its end is the next status
+        status = done[1]
         if status is None:
             return True
         self.tracer.dispatch(state.thread.tid, status)

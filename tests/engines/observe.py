@@ -16,10 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pkgutil
+import platform
 import signal
 import sys
 import time
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ import numpy as np
 import livepro
 from livepro.analyses import simd
 from livepro.errors import LiveproError
+from livepro.isa import MACHINES
 from livepro.model import BlockTable, ProcessResult, RunResult, Snapshot, ThreadCounts
 
 
@@ -149,8 +153,10 @@ def serve() -> None:
     """Carry out requests, a line of JSON each on standard input: `arguments` as above, `streams`
     the files that become standard input, output and error, `environment`, `directory`. The
     answer is a line with the number of the wait status, or `timeout` seconds later None."""
-    for engine in ("step", "block"):
-        livepro.run(["/bin/false"], engine=engine)  # imports what is imported late
+    others = set(MACHINES) - {platform.machine()}
+    for module in pkgutil.walk_packages(livepro.__path__, "livepro."):
+        if not others & set(module.name.split(".")):
+            import_module(module.name)  # else each run would do that anew
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
