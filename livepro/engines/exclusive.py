@@ -136,9 +136,11 @@ class Exclusives:
                 self._exits.add(address)
         return True
 
-    def met(self, thread: TracedThread, pc: int) -> bool:
-        """Whether a thread whose breakpoint trap shows `pc` has met one that was there for
-        another thread, and is no more: it goes on with what stands there."""
+    def met(self, thread: TracedThread, pc: int, kind: int) -> bool:
+        """Whether a trap with si_code `kind` at `pc` is of a breakpoint that was there for
+        another thread, and is no more: the thread goes on with what stands there."""
+        if kind != self._isa.breakpoint.si_code:
+            return False
         at = pc - self._isa.breakpoint.pc_advance
         code = self._isa.breakpoint.code
         return at in self._exits and thread.read(at, len(code)) != code

@@ -186,12 +186,7 @@ class StepEngine(Engine):
         if kind == _TRAP_TRACE or (left_call and not trap):
             state.suspect = False
             return True
-        if (
-            unmoved
-            and not trap
-            and kind == self.isa.breakpoint.si_code
-            and self._exclusives.met(state.thread, pc)
-        ):
+        if unmoved and not trap and self._exclusives.met(state.thread, pc, kind):
             self.resume(state.thread)
             return False
         # The program's own: int3, int1, or a SIGTRAP that somebody sent.

@@ -176,7 +176,7 @@ class BlockEngine(Leaving):
                 # Something else than a terminator has led it out of its plan.
                 self._astray(state, site.address)
                 return True
-            if self._exclusives.met(state.thread, pc):
+            if self._exclusives.met(state.thread, pc, info.code):
                 return True
         self.signalled(state.thread, signal.SIGTRAP)  # somebody sent it
         return False
