@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from livepro.engines.control import Control
+from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Position, Vectors
@@ -82,6 +83,7 @@ class Engine(ABC):
         self._detach = False
         self.started = time.monotonic()
         self.control = Control(self, self.tracer.bell)
+        self.inprocess = InProcess(self, isa)
 
     def launch(
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
@@ -239,6 +241,10 @@ class Engine(ABC):
     def raw_counts(self, tally: ThreadTally) -> Counts:
         """All that is in a thread's counts now."""
         return tally.raw_counts()
+
+    def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
+        """A block's bytes, and the sizes of its instructions."""
+        return tally.store.codes[row], tally.store.sizes[row]
 
     @abstractmethod
     def position(self, tally: ThreadTally) -> Position:

@@ -306,6 +306,11 @@ class StepEngine(Engine):
             if getattr(before, layout.syscall_number) in self._remapping:
                 address, size, protection = (getattr(before, name) for name in layout.syscall_arguments[:3])
                 self._remapped(state, address, size, protection)
+            elif (command := self.inprocess.command(state.thread, before)) is not None:
+                code, executed = state.block.code, state.index + 1
+                state.asking = Position(state.block.row, executed, 0, len(code))
+                self.inprocess.answer(state.thread, state.tally, before, command)
+                state.asking = None
 
     def _remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
         """Forget decoded code if the call may have changed what is executable."""

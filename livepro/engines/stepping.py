@@ -76,10 +76,12 @@ class StepThread:
     instruction; `counted`, that it may stand for one that has been counted;
     `held`, that a system call has been entered and will be restarted, so it has
     yet to be counted; `muddled`, that the kernel takes the tracer's trap flag
-    for the program's until a resumption without stepping.
+    for the program's until a resumption without stepping; `asking`, where it stands
+    while a command of its own is carried out.
     """
 
     __slots__ = (
+        "asking",
         "before",
         "block",
         "counted",
@@ -109,10 +111,13 @@ class StepThread:
         self.counted = False
         self.held = False
         self.muddled = False
+        self.asking: Position | None = None
 
     @property
     def position(self) -> Position:
         """Where it is, as of its last stop. A thread that was let run into a system call has executed it."""
+        if self.asking is not None:
+            return self.asking
         code, index = self.block.code, self.index
         entered = code.quirks[index] is Quirk.SYSCALL
         return Position(self.block.row, index + entered, 0, len(code))

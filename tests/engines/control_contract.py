@@ -110,3 +110,13 @@ class ControlContract:
         for thread in seen.threads:
             assert set(thread["intervals"][:-1]) <= {size}
             assert sum(thread["intervals"]) == (thread["instructions"] if size else 0)
+
+    def test_commands_of_the_program_itself(self, builder: Builder, tmp_path: Path) -> None:
+        """Through the C header. (The exact counts of commands: fixtures/asm/commands.S.)"""
+        program = builder.hosted("inprocess", "-static")
+        seen = self.converse(tmp_path, [("await", "\n")], program)
+        first, second = (s["threads"][0] for s in seen.result["snapshots"])
+        assert [s["label"] for s in seen.result["snapshots"]] == ["first / 50 % \u00e4", "second"]
+        assert first["functions"]["spin"] == spin(100)
+        assert second["functions"]["spin"] == spin(100, 200)
+        assert seen.threads[0]["functions"]["spin"] == spin(100, 200)

@@ -23,6 +23,7 @@ from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import TRAP_STATUS, is_stop, stop_event
+from livepro.model import Flow
 from livepro.tracee.stops import WAIT_FLAGS
 
 _FIRST = layout.COUNTERS // 8
@@ -99,6 +100,24 @@ class Halting(Leaving):
             left = self.isa.rep_count(encoding, state.thread.registers())
             position = position._replace(iterations=left)
         return position
+
+    def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
+        state = self._state_of(tally)
+        if state is None:
+            return super().block_parts(tally, row)
+        _, code, sizes = state.space.parts(row)
+        return code, sizes
+
+    def _end_native(self, state: TranslatedThread) -> None:
+        stop, before = state.native, state.before
+        if stop is not None and stop.block is not None:
+            command = self.inprocess.command(state.thread, before)
+            # (What looks like one may be any instruction with the call's number in its register.)
+            if command is not None and stop.block.source.facts[stop.index].flow is Flow.SYSCALL:
+                state.asking = stop.block.position(stop.index + 1, counted=stop.counted)
+                self.inprocess.answer(state.thread, state.tally, before, command)
+                state.asking = None
+        super()._end_native(state)
 
     @contextmanager
     def halted(self) -> Iterator[None]:

@@ -50,7 +50,10 @@ class CacheRunner(Engine):
         self._moving = named("mremap", "shmat")
         self._acting = named("rt_sigaction")
         self._watched = (
-            self._remapping | self._acting | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
+            self._remapping
+            | self._acting
+            | self.inprocess.numbers
+            | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
         )
         self._reader = self._backend.reader()
         self._handlers: dict[TracedProcess, int] = {}

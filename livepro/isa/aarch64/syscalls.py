@@ -15,6 +15,7 @@ _PR_SHADOW_STACK_ENABLE = 1
 
 TABLE = SyscallTable(
     {
+        "readlinkat": 78,
         "exit": 93,
         "exit_group": 94,
         "restart_syscall": 128,

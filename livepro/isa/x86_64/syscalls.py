@@ -33,6 +33,7 @@ TABLE = SyscallTable(
         "restart_syscall": 219,
         "exit_group": 231,
         "kcmp": 312,
+        "readlink": 89,
         "memfd_create": 319,
         "execveat": 322,
         "pkey_mprotect": 329,

@@ -1,0 +1,127 @@
+"""Commands that a program gives itself: system calls that only livepro understands.
+
+A program asks by reading a symbolic link below /proc/livepro: the path is the
+command, and the link's text is the answer. Any language can do that, Java
+included, and no other call is as rare that carries text both ways. Without livepro
+there is no such link, the call fails with ENOENT, and nothing else happens. The call itself
+is executed; what it returned is replaced afterwards.
+
+    /proc/livepro/reset /pause /resume /snapshot[/LABEL] /status
+    /proc/livepro/instructions /simd     of the calling thread, since the last reset
+
+LABEL is percent-encoded. A command takes effect right behind the call's instruction,
+which is the last one before it. The answer to a command that cannot be carried out
+begins with "error: ".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+
+from livepro.engines.control import COMMANDS, Control
+from livepro.engines.recording import ThreadTally
+from livepro.engines.window import Counts
+from livepro.errors import LiveproError
+from livepro.isa.base import Isa
+from livepro.tracee import TracedThread
+
+_PREFIX = b"/proc/livepro/"
+_LONGEST = 4096  # PATH_MAX, include/uapi/linux/limits.h
+
+# Where the path is among the arguments; the buffer and its size follow (readlink(2)).
+_PATH_ARGUMENT = {"readlink": 0, "readlinkat": 1}
+
+
+class Counting(Protocol):
+    """What is asked of an engine."""
+
+    control: Control
+
+    def raw_counts(self, tally: ThreadTally) -> Counts:
+        """All that is in a thread's counts now."""
+
+    def position(self, tally: ThreadTally) -> Any:
+        """Where a thread is in its block."""
+
+    def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
+        """A block's bytes, and the sizes of its instructions."""
+
+
+class InProcess:
+    """Answers the calls that programs make. `numbers` are those of the calls to look at."""
+
+    def __init__(self, engine: Counting, isa: Isa) -> None:
+        self._engine = engine
+        self._isa = isa
+        known = isa.syscalls.numbers
+        self._paths = {known[name]: at for name, at in _PATH_ARGUMENT.items() if name in known}
+        self.numbers = frozenset(self._paths)
+        self._simd: dict[bytes, bool] = {}
+
+    def command(self, thread: TracedThread, before: Any) -> str | None:
+        """What a stopped thread has asked for with the call that it made with registers
+        `before`; None if that was an ordinary call."""
+        layout = self._isa.registers
+        at = self._paths.get(getattr(before, layout.syscall_number))
+        if at is None:
+            return None
+        address = getattr(before, layout.syscall_arguments[at])
+        if thread.read(address, len(_PREFIX)) != _PREFIX:
+            return None
+        path = thread.read(address, _LONGEST)
+        return path[len(_PREFIX) :].split(b"\0", 1)[0].decode(errors="surrogateescape")
+
+    def answer(self, thread: TracedThread, tally: ThreadTally, before: Any, command: str) -> None:
+        """Carry out a command, and let the call return the answer. The engine
+        knows the thread's position to be right behind the call."""
+        try:
+            text = self._perform(tally, command)
+        except LiveproError as error:
+            text = f"error: {error}"
+        layout = self._isa.registers
+        at = self._paths[getattr(before, layout.syscall_number)]
+        buffer, size = (getattr(before, name) for name in layout.syscall_arguments[at + 1 : at + 3])
+        data = text.encode(errors="surrogateescape")[: min(size, _LONGEST)]
+        try:
+            thread.write(buffer, data)
+        except OSError:
+            return  # nowhere to put it: the call's own error stands
+        registers = thread.registers()
+        setattr(registers, layout.syscall_result, len(data))
+        thread.set_registers(registers)
+
+    def _perform(self, tally: ThreadTally, command: str) -> str:
+        name, _, argument = command.partition("/")
+        engine = self._engine
+        if name in ("instructions", "simd"):
+            counts = tally.window.counted(engine.raw_counts(tally).at(engine.position(tally)))
+            return str(self._count(tally, counts, simd=name == "simd"))
+        if name not in COMMANDS:
+            raise LiveproError(
+                f"There is no command '{name}'.",
+                f"The commands are {', '.join((*COMMANDS, 'instructions', 'simd'))}.",
+            )
+        label = unquote_to_bytes(argument).decode(errors="surrogateescape")
+        status = engine.control.execute(name, label)
+        return json.dumps(status) if name == "status" else "ok"
+
+    def _count(self, tally: ThreadTally, counts: Counts, *, simd: bool) -> int:
+        total = 0
+        whole = zip(counts.rows.tolist(), counts.times.tolist(), strict=True)
+        parts = [(row, None, times) for row, times in whole]
+        for row, length, times in (*parts, *((row, k, n) for (row, k), n in counts.partial.items())):
+            code, sizes = self._engine.block_parts(tally, row)
+            at = 0
+            for size in sizes[:length]:
+                if not simd or self._is_simd(code[at : at + size]):
+                    total += times
+                at += size
+        return total
+
+    def _is_simd(self, encoding: bytes) -> bool:
+        known = self._simd.get(encoding)
+        if known is None:
+            known = self._simd[encoding] = self._isa.describe(encoding).simd is not None
+        return known
