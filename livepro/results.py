@@ -77,6 +77,7 @@ def build_snapshots(
         Snapshot(
             snapshot.label,
             snapshot.seconds,
+            snapshot.resets,
             tuple(
                 _snapshot_thread(places[tally], snapshot.counts[tally])
                 for tally in sorted(snapshot.counts, key=places.__getitem__)

@@ -23,12 +23,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tracee": {"linux", "isa"},
     "engines": {"tracee", "linux", "isa", "jvm"},
     "results": {"engines", "linux", "isa", "jvm"},  # from an engine's records to the model
+    "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {"results", "engines", "tracee", "linux", "isa"},  # from counts to pictures, while it runs
     "session": {"live", "results", "engines", "tracee", "linux", "isa"},
     "attachment": {"session", "live", "engines", "tracee", "linux", "isa"},
     "api": {"session", "attachment", "live", "engines", "linux", "isa", "analyses", "formats"},
     "ui": {"analyses", "formats"},
-    "cli": {"api", "session", "analyses", "formats", "ui"},
+    "cli": {"inprocess", "api", "session", "analyses", "formats", "ui"},
     "__main__": {"cli"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
 }

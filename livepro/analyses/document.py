@@ -55,6 +55,7 @@ def _snapshot(row: snapshots.SnapshotRow) -> dict[str, Any]:
     return {
         "label": row.label,
         "seconds": float(row.seconds),
+        "resets": row.resets,
         "instructions": row.instructions,
         "threads": [
             {

@@ -24,10 +24,11 @@ class ThreadRow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
-    """One snapshot, `seconds` after the start of the run; all counts since the last reset."""
+    """One snapshot, `seconds` after the start of the run; all counts since the last of `resets` resets."""
 
     label: str
     seconds: float
+    resets: int
     threads: tuple[ThreadRow, ...]
 
     @property
@@ -99,5 +100,5 @@ def rows(result: RunResult) -> list[SnapshotRow]:
                         of.counts(thread),
                     )
                 )
-        out.append(SnapshotRow(snapshot.label, snapshot.seconds, tuple(threads)))
+        out.append(SnapshotRow(snapshot.label, snapshot.seconds, snapshot.resets, tuple(threads)))
     return out

@@ -34,10 +34,11 @@ _PATIENCE = 30.0  # seconds that a command may wait for the engine
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
     """What each thread had executed when a snapshot was taken, resets and pauses left
-    out. `seconds` are since the start of the run."""
+    out. `seconds` are since the start of the run, `resets` the resets before it."""
 
     label: str
     seconds: float
+    resets: int
     counts: dict[ThreadTally, Counts]
 
 
@@ -78,6 +79,7 @@ class Control:
         self.paused = False
         self.resets = 0
         self.snapshots: list[SnapshotRecord] = []
+        self._resets = 0
         self.started = time.monotonic()
 
     # -- from any thread
@@ -157,6 +159,7 @@ class Control:
 
     def _reset(self, _label: str) -> None:
         engine = self._engine
+        self._resets += 1
         for tally in self._tallies():
             position = engine.position(tally)
             tally.window.reset(self._now(tally, position))
@@ -194,7 +197,7 @@ class Control:
             counted = tally.window.counted(self._now(tally, self._engine.position(tally)))
             if not tally.window.over:
                 counts[tally] = counted
-        self.snapshots.append(SnapshotRecord(label, time.monotonic() - self.started, counts))
+        self.snapshots.append(SnapshotRecord(label, time.monotonic() - self.started, self._resets, counts))
 
 
 def _over() -> LiveproError:

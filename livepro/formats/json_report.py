@@ -35,8 +35,8 @@ vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
 ``itypes`` (group to count; an instruction may be in several groups) and
 ``itypes_other`` (what its group ``other`` consists of, category to count).
 
-A snapshot: ``label``, ``seconds`` (since the start of the run), ``instructions``, and
-``threads``: ``pid``, ``image``, ``tid``, ``name``, ``instructions``,
+A snapshot: ``label``, ``seconds`` (since the start of the run), ``resets`` (before it),
+``instructions``, and ``threads``: ``pid``, ``image``, ``tid``, ``name``, ``instructions``,
 ``rep_iterations`` and ``simd`` (set to count), of each thread that had executed
 anything. Like all counts, those of snapshots begin at the last reset before.
 
@@ -104,6 +104,7 @@ PROCESS: dict[str, Any] = {
 SNAPSHOT: dict[str, Any] = {
     "label": str,
     "seconds": float,
+    "resets": int,
     "instructions": int,
     "threads": [
         {

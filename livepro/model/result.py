@@ -66,10 +66,11 @@ class SnapshotThread:
 @dataclass(frozen=True)
 class Snapshot:
     """The counts at one moment of the run, `seconds` after its start: of each thread that had
-    begun, since the last reset, without pauses."""
+    begun, since the last of `resets` resets, without pauses."""
 
     label: str
     seconds: float
+    resets: int
     threads: tuple[SnapshotThread, ...]
 
 

@@ -333,18 +333,19 @@ def snapshot_table(page: Page, rows: Sequence[snapshots.SnapshotRow]) -> None:
             Column("after"),
             Column("label", right=False, flexible=True),
             Column("instructions"),
-            Column("since"),
+            Column("of these new"),
             Column("SIMD"),
             Column("threads"),
         ]
     )
     for row, before in list(zip(rows, [None, *rows], strict=False))[-MOST_ROWS:]:
-        more = row.instructions - before.instructions if before else row.instructions
+        follows = before is not None and before.resets == row.resets
+        more = row.instructions - before.instructions if before and follows else row.instructions
         table.add(
             duration(row.seconds),
             row.label,
             grouped(row.instructions),
-            grouped(more) if more >= 0 else "(reset)",
+            grouped(more),
             percent(row.simd, row.instructions),
             grouped(len(row.threads)),
         )
