@@ -15,7 +15,7 @@ from livepro.errors import LiveproError
 SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
     "cache": "say what is kept so that runs start at once, or clear it",
-    "api": "the C header and Java class with which a program gives commands itself",
+    "api": "the C header and Java class for commands from inside a program",
     "doctor": "say what works on this machine, and what to do about what does not",
 }
 

@@ -105,8 +105,8 @@ class Halting(Leaving):
         state = self._state_of(tally)
         if state is None:
             return super().block_parts(tally, row)
-        _, code, sizes = state.space.parts(row)
-        return code, sizes
+        source = state.space.block(row).source
+        return source.code, source.steps()
 
     def _end_native(self, state: TranslatedThread) -> None:
         stop, before = state.native, state.before
