@@ -15,12 +15,14 @@ ROOT = Path(__file__).resolve().parents[1]
 class Runner:
     """`prefix(directory)` goes before the program's own command line; files that the tool
     writes go into `directory`. `stops` marks the engines that stop a program at each block or
-    instruction: they get short programs only."""
+    instruction: they get short programs only. `keeps` marks those that find, in every
+    run that is timed, what an earlier one has kept."""
 
     name: str
     what: str
     prefix: Callable[[Path], list[str]]
     stops: bool = False
+    keeps: bool = False
 
 
 def environment() -> dict[str, str]:
@@ -42,6 +44,10 @@ def livepro(*options: str) -> list[str]:
 
 def _engine(name: str) -> Callable[[Path], list[str]]:
     return lambda directory: livepro("--engine", name, "--quiet")
+
+
+def _cold(directory: Path) -> list[str]:
+    return livepro("--engine", "translate", "--no-cache", "--quiet")
 
 
 def _vectors(directory: Path) -> list[str]:
@@ -67,8 +73,9 @@ VECTORS = "vectors"
 
 RUNNERS = (
     Runner(NATIVE, "the program alone", lambda directory: []),
-    Runner(TRANSLATE, "livepro run --engine translate --quiet", _engine("translate")),
-    Runner(VECTORS, "the same with --interval-size 100M", _vectors),
+    Runner(TRANSLATE, "livepro run --engine translate --quiet", _engine("translate"), keeps=True),
+    Runner("cold", "the same with --no-cache: everything is translated anew", _cold),
+    Runner(VECTORS, "translate with --interval-size 100M", _vectors, keeps=True),
     Runner("block", "livepro run --engine block --quiet", _engine("block"), stops=True),
     Runner("step", "livepro run --engine step --quiet", _engine("step"), stops=True),
     Runner("exp-bbv", "valgrind --tool=exp-bbv --interval-size=100000000", _exp_bbv),

@@ -50,28 +50,29 @@ def test_a_small_workload_under_every_tool(tmp_path: Path) -> None:
         "workload",
         "native, s",
         "translate",
+        "cold",
         "vectors",
         "exp-bbv",
         "bound",
         "vectors add",
     ]
-    assert seconds[0] == ["workload", "million instructions", "native", "translate", "vectors", "exp-bbv"]
+    assert seconds[0] == ["workload", "million instructions", "native", "translate", "cold", "vectors", "exp-bbv"]
     assert start[0] == ["command", "median", "least", "bound"]
     assert [row[0] for row in start[1:]] == ["python3 -c pass", "livepro --version", "livepro run -- true"]
 
     results: dict[str, Any] = json.loads(report.read_text())
     row = results["workloads"]["gzip"]
     of = row["runners"]
-    assert list(of) == ["native", "translate", "vectors", "exp-bbv"]
+    assert list(of) == ["native", "translate", "cold", "vectors", "exp-bbv"]
     assert all(one["verdict"] == "ok" for one in of.values())
     assert all(len(one["cpu"]) == len(one["wall"]) == 1 for one in of.values())
     for one in of.values():
         assert one["cpu_ratio"] == one["cpu"][0] / of["native"]["cpu"][0]
         assert one["wall_ratio"] == one["wall"][0] / of["native"]["wall"][0]
-    assert ratios[1][:5] == [
+    assert ratios[1][:6] == [
         "gzip",
         f"{of['native']['cpu_median']:.3f}",
-        *(f"{of[name]['cpu_ratio']:.2f}" for name in ("translate", "vectors", "exp-bbv")),
+        *(f"{of[name]['cpu_ratio']:.2f}" for name in ("translate", "cold", "vectors", "exp-bbv")),
     ]
     assert seconds[1][1] == f"{row['instructions'] / 1e6:,.1f}"
     assert row["instructions"] > 1 << 20  # gzip looks at each byte of a mebibyte
