@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from livepro.engines.translate import MACHINES
+from livepro.engines.translate import MACHINES, PREFERRED
 from livepro.errors import LiveproError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def can_translate(machine: str) -> bool:
 
 def default_engine(machine: str) -> str:
     """The engine that `auto` stands for on a machine."""
-    return "translate" if can_translate(machine) else "block"
+    return "translate" if machine in PREFERRED else "block"
 
 
 def engine_class(name: str, machine: str) -> type[Engine]:

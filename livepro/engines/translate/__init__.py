@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from livepro.engines.translate.backend import Backend
 
-MACHINES = ("x86_64",)
+MACHINES = ("x86_64", "aarch64")
 """Machines that the engine can run on, as `uname -m` names them."""
+
+PREFERRED = ("x86_64",)
+"""Those of them where it is what `auto` stands for. On others it has yet to be tried on hardware."""
 
 
 def backend_for(machine: str) -> Backend:

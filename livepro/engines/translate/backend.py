@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,10 +10,15 @@ import numpy.typing as npt
 
 from livepro.engines.translate.emitted import Check, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
+from livepro.isa.base import StoppedThread
 from livepro.linux.ptrace import SignalInfo
 
 Words = npt.NDArray[np.uint64]
 """A thread's area as livepro sees it."""
+
+
+Owed = Sequence[tuple[int, int]]
+"""Blocks that have been executed and not counted: slot, length."""
 
 
 class Text(Protocol):
@@ -30,6 +35,10 @@ class Reader(Protocol):
         """The basic block at `pc`, which lies in `text`. Empty when its first instruction
         cannot be read or decoded; `cut` when the text ends before the block does."""
 
+    def rest_of_sequence(self, decode: Callable[[int], SourceBlock | None], pc: int) -> list[SourceBlock]:
+        """The blocks from `pc` on that an exclusive sequence begun before goes through, up to the
+        one with its store; none if there is no such way, as where there are no such sequences."""
+
     def live_in(self, block: SourceBlock | None) -> int:
         """Flags that a block may read before it has overwritten them (None: any block)."""
 
@@ -38,10 +47,17 @@ class Emitter(Protocol):
     """Turns blocks into their copies."""
 
     def emit(
-        self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int], check: Check
+        self,
+        block: SourceBlock,
+        at: int,
+        slot: int,
+        live_out: Callable[[SourceBlock], int],
+        check: Check,
+        owed: Owed | None = None,
     ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`; `check` says whether its
-        source may change, `live_out` which flags its direct successors may read."""
+        source may change, `live_out` which flags its direct successors may read. `owed`: the
+        copy is only entered within an exclusive sequence (see `Emitted.within`)."""
 
     def padding(self, at: int, before: int) -> bytes:
         """What to put at `at` so that a branch's field `before` bytes behind is aligned."""
@@ -91,6 +107,24 @@ class Backend(Protocol):
     """Write a field: into a buffer, at an index, so that its branch leads to the given
     distance from there. False if that is too far."""
 
+    arrival: bytes
+    """What must stand where `jump_far_away` leads."""
+
+    stepped_calls: tuple[str, ...]
+    """Names of further system calls that must be made at their own place."""
+
+    synchronise: Callable[[Any, int, int], None] | None
+    """Let every processor fetch what a range of a cache (livepro's mapping, start, end) now
+    holds. None where that goes without saying."""
+
+    own_frame: Callable[[StoppedThread, int, int], None] | None
+    """Where the kernel moves the pc back onto an interrupted system call before its signal is
+    seen, and then goes by that pc: put right the signal frame of a thread that has just
+    entered the handler, given the call's address in the cache and its own."""
+
+    def check_processor(self) -> None:
+        """Raises LiveproError if this machine's processor cannot run translated code."""
+
     def jump_far_away(self, target: int) -> bytes:
         """A jump that reaches anywhere; at an address divisible by 8."""
 
@@ -129,8 +163,9 @@ class Backend(Protocol):
     def undo_branch(self, registers: Any, facts: Any) -> None:
         """Take back what an indirect terminator did besides branching."""
 
-    def give_back(self, registers: Any, words: Words) -> None:
-        """Restore the registers that a lookup or a comparison borrows."""
+    def give_back(self, registers: Any, words: Words, which: int = 0) -> None:
+        """Restore the registers that a lookup or a comparison borrows, or those that
+        `Emitted.borrowed` says."""
 
     def behind_syscall(self, registers: Any, pc: int) -> None:
         """Set what a system call leaves in registers besides its result; `pc` is behind it."""

@@ -55,7 +55,8 @@ class Place:
     """Where a cache address is in the program: about to execute instruction `index`
     of `block`. `exact` says that registers are the program's own there (but for
     the count register of a system call, see `behind_syscall`); `counted` whether
-    the block has been counted."""
+    the block has been counted; `entered` that the instruction is a system call which a signal
+    has interrupted: the kernel has put the pc back on it."""
 
     block: Block
     index: int
@@ -63,6 +64,12 @@ class Place:
     counted: bool
     behind_syscall: bool
     at_rep: bool
+    entered: bool = False
+
+    @property
+    def executed(self) -> int:
+        """How many of the block's instructions have been executed."""
+        return self.index + self.entered
 
     @property
     def pc(self) -> int:
@@ -124,8 +131,8 @@ class Cache:
         self.middle = file.size // 2
         self.file = file
         self.map: Any = file.map
-        self.hot = base + 16
-        self.cold = base + self.middle
+        self.hot = self.seen_hot = base + 16
+        self.cold = self.seen_cold = base + self.middle
         self.hot_end = self.cold - _SPARE
         self.cold_end = self.end - _SPARE
         self.starts: list[int] = []
@@ -175,6 +182,12 @@ class Cache:
         first, end = np.searchsorted(targets, (pc - self.module.start, pc - self.module.start + 1))
         return [int(field) + self.base for field in self.unit.link_fields[first:end]]
 
+    def show(self, synchronise: Callable[[Any, int, int], None]) -> None:
+        """Let the processors see what has been added since the last time (`Backend.synchronise`)."""
+        synchronise(self.map, self.seen_hot - self.base, self.hot - self.base)
+        synchronise(self.map, self.seen_cold - self.base, self.cold - self.base)
+        self.seen_hot, self.seen_cold = self.hot, self.cold
+
     def locate(self, address: int) -> Place | None:
         """Where an address of the cache is in the program, None for one that is no copy's."""
         at = bisect_right(self.starts, address) - 1
@@ -194,6 +207,9 @@ class Cache:
         behind = details.behind_syscall.get(within)
         if behind is not None:
             return Place(block, behind, True, counted, True, False)
+        entered = details.entered.get(within)
+        if entered is not None:
+            return Place(block, entered, True, counted, False, False, True)
         rep = details.reps.get(within)
         if rep is not None:
             return Place(block, rep, True, counted, False, True)
@@ -201,7 +217,7 @@ class Cache:
         index = bisect_right(marks, within) - 1
         if index < 0:
             return Place(block, 0, within == 0, counted, False, False)
-        exact = marks[index] == within
+        exact = marks[index] == within and not details.dirty[0] <= within < details.dirty[1]
         # Several marks fall together only where nothing was emitted in between.
         while index and marks[index - 1] == within:
             index -= 1

@@ -44,6 +44,9 @@ class SignalDelivery(CacheRunner):
                 # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task
                 # in kernel/signal.c): a handler of the program's own would be lost by a stop.
                 ptrace.unblock(thread.tid, signal.SIGTRAP)
+            if state.frame is not None and self._backend.own_frame:
+                self._backend.own_frame(thread, *state.frame)
+                state.frame = None
             self._leave_native(state)
             self._enter(state, self._pc(thread.tid))
         elif state.mode is Mode.SETTLING:
@@ -136,13 +139,17 @@ class SignalDelivery(CacheRunner):
         if place.at_rep:
             self._refund(state, place, registers)
         if within in block.details.borrowed:
-            self._backend.give_back(registers, state.words)
+            self._backend.give_back(registers, state.words, block.details.borrowed[within])
         if state.held is not None and self._is_fault(*state.held):
             self._place_fault(state.held[1], place.pc, pc)
         if place.behind_syscall:
             self._backend.behind_syscall(registers, place.pc)
-        self._uncount(state, block, place.index, counted=place.counted)
-        self._deliver(state, registers, place.pc)
+        self._uncount(state, block, place.executed, counted=place.counted)
+        if place.entered:
+            state.frame = (pc, place.pc)
+            self._deliver(state, registers, pc)
+        else:
+            self._deliver(state, registers, place.pc)
 
     @staticmethod
     def _place_fault(info: ptrace.SignalInfo, pc: int, copied: int) -> None:

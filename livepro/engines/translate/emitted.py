@@ -57,15 +57,23 @@ class Emitted:
     ends there + 4, target address); `natives` (offset of an int3, instruction
     index, offset to go on at); `literals` (offset of a displacement, 8-byte
     value to be placed); `behind_syscall` offset -> index of the instruction
-    behind; `reps` offset of a rep instruction -> index; `borrowed` offset
-    of a part of the terminator that may fault while rax and rcx are borrowed -> index; `changes`
+    behind; `entered` offset of a system call -> its index, where the kernel puts the pc back
+    on a call that a signal interrupts; `reps` offset of a rep instruction -> index; `borrowed`
+    offset of a part of an instruction that may fault while registers are borrowed -> which, in
+    the instruction set's own terms; `changes`
     (offset of an int3, index of the first instruction whose source has
     changed); `budget` the offset of an int3 for an interval that has run out,
     with the offset to go on at; `falls` the address to go on at when the
     copy's end is reached (None: never reached); `returns_to` the return
     address that a call pushed; `live` the flags that its successors may read, as
     far as that was asked; `fields` (kind, offset) all that depends on where
-    the program, its copy and livepro's memory are, besides the former.
+    the program, its copy and livepro's memory are, besides the former; `urgent` addresses that
+    must be translated before the copy runs, as it may go on there with an exclusive monitor
+    set that a stop would clear; `within` (None: no) that the copy ends in an exclusive
+    sequence, and the blocks then executed but not counted yet, as (slot, length); `owed` the
+    like when it begins, which it counts before itself, with `more_budgets` (stop, resume,
+    slot); `dirty` the offsets (from, to) between which a register that is overwritten there
+    holds something else, so that no boundary is exact.
     """
 
     # Class attributes are the defaults: most copies have none of the rare things.
@@ -74,12 +82,18 @@ class Emitted:
     literals: tuple[tuple[int, int], ...] = ()
     changes: tuple[tuple[int, int], ...] = ()
     behind_syscall: Mapping[int, int] = MappingProxyType({})
+    entered: Mapping[int, int] = MappingProxyType({})
     reps: Mapping[int, int] = MappingProxyType({})
     borrowed: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
     falls: int | None = None
     returns_to: int | None = None
     live: int = 0
+    urgent: tuple[int, ...] = ()
+    within: tuple[tuple[int, int], ...] | None = None
+    owed: tuple[tuple[int, int], ...] = ()
+    more_budgets: tuple[tuple[int, int, int], ...] = ()
+    dirty: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
         self.code = bytearray()

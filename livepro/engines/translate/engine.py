@@ -185,7 +185,7 @@ class TranslateEngine(Halting):
             if place is not None:
                 if place.at_rep:
                     self._refund(state, place, thread.registers())
-                self._uncount(state, place.block, place.index, counted=place.counted)
+                self._uncount(state, place.block, place.executed, counted=place.counted)
         elif state.native is not None and state.native.block is not None:
             stop = state.native
             executed = stop.index + (in_exec or self._pc(thread.tid) != state.at)

@@ -17,6 +17,8 @@ LOOKUP = 0
 LOOKUP_ENTRIES = 1 << 16
 WATCHED = LOOKUP + LOOKUP_ENTRIES * 8
 """65,536 bytes: not 0 for system calls that must stop, by the low 16 bits of the number."""
+DATA_ALIGNMENT = LOOKUP_ENTRIES * 8
+"""Lets a lookup put the index into the address."""
 DATA_SIZE = WATCHED + (1 << 16)
 
 # -- a thread's area
@@ -28,6 +30,8 @@ BUDGET = 0x48
 """Instructions left in the thread's interval; negative makes the next block stop."""
 SITE = 0x50
 """The slot of the block whose indirect branch was looked up last."""
+OWN = 0x58
+"""The program's own value of the general register that leads to the area, where that is one."""
 COUNTERS = 0x1000
 MAX_SLOTS = (1 << 20) - COUNTERS // 8
 AREA_SIZE = COUNTERS + MAX_SLOTS * 8

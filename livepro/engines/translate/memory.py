@@ -49,8 +49,9 @@ class Injector:
     gadget is a system call instruction followed by a breakpoint.
     """
 
-    def __init__(self, thread: TracedThread, layout_: Any, gadget: int) -> None:
+    def __init__(self, thread: TracedThread, layout_: Any, gadget: int, tkill: int) -> None:
         self._thread = thread
+        self._tkill = tkill
         self._layout = layout_
         self._gadget = gadget
 
@@ -93,7 +94,7 @@ class Injector:
         ptrace.set_signal_mask(thread.tid, mask)
         for number_of in held:
             with contextlib.suppress(OSError):
-                ctypes.CDLL(None).syscall(200, thread.tid, number_of)  # tkill
+                ctypes.CDLL(None).syscall(self._tkill, thread.tid, number_of)
         if interrupted:
             ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)  # somebody waits for that stop
         return check_result(result, number, thread.tid)
@@ -291,19 +292,21 @@ def free_near(space: AddressSpace, pc: int, size: int) -> int:
 
 def data_address(space: AddressSpace) -> int:
     """A free place below 2 GiB for the data window. Raises LiveproError if there is none."""
-    start = free_below(space, 0x7F00_0000, layout.DATA_SIZE)
+    start = free_below(space, 0x7F00_0000, layout.DATA_SIZE + layout.DATA_ALIGNMENT)
     if start is None:
         raise LiveproError(
             "There is no room below 2 GiB in the program's address space.",
             "Use `--engine block` or `--engine step`.",
         )
-    return start
+    return (start + layout.DATA_ALIGNMENT - 1) & -layout.DATA_ALIGNMENT
 
 
 def areas_address(space: AddressSpace) -> int:
     """A free place for the thread areas, far from where kernels put a program's own
     mappings. Raises LiveproError if there is none."""
-    start = free_below(space, _MIDDLE, layout.AREAS_SIZE)
+    # With 39-bit addresses (AArch64 with three levels of tables) there is less.
+    top = max((mapping.end for mapping in space.mappings if mapping.end < 1 << 56), default=0)
+    start = free_below(space, min(_MIDDLE, top // 2), layout.AREAS_SIZE)
     if start is None:
         raise LiveproError(
             "There is no room for counters in the program's address space.",

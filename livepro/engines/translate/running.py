@@ -42,6 +42,7 @@ class CacheRunner(Engine):
         self._write_pc = ptrace.program_counter_writer(layout_.pc_user_offset, layout_.structure, layout_.pc)
         self._pc_advance = isa.breakpoint.pc_advance
         self._backend = backend_for(isa.name)
+        self._backend.check_processor()
         self._numbers = dict(isa.syscalls.numbers)
         named = isa.syscalls.named
         self._remapping = named(
@@ -49,12 +50,8 @@ class CacheRunner(Engine):
         )
         self._moving = named("mremap", "shmat")
         self._acting = named("rt_sigaction")
-        self._watched = (
-            self._remapping
-            | self._acting
-            | self.inprocess.numbers
-            | named("rt_sigreturn", "execve", "execveat", "arch_prctl")
-        )
+        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
+        self._watched = self._remapping | self._acting | self.inprocess.numbers | named(*more)
         self._reader = self._backend.reader()
         self._handlers: dict[TracedProcess, int] = {}
         self._states: dict[int, TranslatedThread] = {}
@@ -254,7 +251,7 @@ class CacheRunner(Engine):
 
     def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
         """Means to map more of livepro's memory, through a stopped thread."""
-        injector = memory.Injector(thread, self.isa.registers, gadget)
+        injector = memory.Injector(thread, self.isa.registers, gadget, self._numbers["tkill"])
         scratch = getattr(thread.registers(), self.isa.registers.sp) - _BELOW_RED_ZONE
         return memory.Sharing(injector, thread.process.memory, self._numbers, scratch)
 
@@ -353,3 +350,8 @@ class CacheRunner(Engine):
             tally.partial[block.slot, count] += 1
         if state.clock is not None:
             state.clock.adjust(block.slot, count, len(block.source.facts) if counted else 0)
+        if not counted:
+            for slot, length in block.details.owed:
+                tally.entries[slot] += 1
+                if state.clock is not None:
+                    state.clock.adjust(slot, length, 0)

@@ -7,31 +7,19 @@ signals are the engine's business.
 from __future__ import annotations
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.backend import Backend, Emitter, Reader
+from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
 from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.source import SourceBlock
-from livepro.engines.translate.text import ProgramText
+from livepro.engines.translate.text import ProgramText, check_for
 from livepro.engines.translate.translations import Translations
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 _CHAIN = 6  # blocks laid out in a row at a miss
 _EAGER = 10  # blocks translated at a miss, besides
-
-
-def _check_for(mapping: Mapping | None) -> Check:
-    """How far code in a mapping can be trusted to stay what it is.
-
-    Programs that write code usually do so in memory of its own, and enter it
-    anew afterwards (JIT compilers). Code that the program's own writable
-    segment holds may rewrite the very block it is in.
-    """
-    if mapping is None or mapping.stable_code:
-        return Check.NEVER
-    return Check.WRITES if mapping.file_backed and mapping.writable else Check.ENTRY
 
 
 class CodeSpace(Translations):
@@ -47,6 +35,7 @@ class CodeSpace(Translations):
         self._check = Check.NEVER
         self._queue: list[int] = []
         self._returns: list[int] = []
+        self._urgent: list[int] = []
         self.generated = GeneratedCode(process, self.forget)
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
@@ -71,6 +60,10 @@ class CodeSpace(Translations):
             slot = block.slot
         if landing and pc not in landings:
             self._land(pc, likely=True)
+        while self._urgent:
+            target = self._urgent.pop()
+            if target not in self.slots:
+                self._chain(target, False, likely=False)
         budget = _EAGER
         while budget and (self._returns or self._queue):
             if self._returns:
@@ -112,8 +105,23 @@ class CodeSpace(Translations):
         chain = [block]
         while (follows := block.details.falls) is not None:
             at += block.size
+            within = block.details.within
+            rest = (
+                []
+                if within is None or self._check is not Check.NEVER
+                else self.reader.rest_of_sequence(self.text.decode, follows)
+            )
+            if rest:
+                for source in rest:
+                    assert within is not None
+                    block = self._place(cache, at, source, within)
+                    within = block.details.within
+                    at += block.size
+                at -= block.size
+                continue
             ends = len(chain) == _CHAIN or follows in self.slots or cache.hot >= cache.hot_end
-            # Code of another mapping has a cache of its own, or will have: a module's copies lead to each other.
+            # Code of another mapping has a cache of its own, or will have: a module's copies lead
+            # to each other.
             mapping = self._mapping
             ends = ends or mapping is None or not mapping.start <= follows < mapping.end
             source = None if ends else self.text.decode(follows)
@@ -127,26 +135,31 @@ class CodeSpace(Translations):
                 break
             block = self._place(cache, at, source)
             chain.append(block)
+        self._show(cache)
         for block in chain:
             self._publish(block.source.pc)
         if landing:
             self._enter(cache, begin, check, pc, likely=likely)
         return first
 
-    def _place(self, cache: Cache, at: int, source: SourceBlock) -> Block:
+    def _place(self, cache: Cache, at: int, source: SourceBlock, owed: Owed | None = None) -> Block:
         pc = source.pc
-        slot = len(self.starts)
+        slot = self._slot(source, owed)
         mapping = self._mapping
         if mapping is None or not mapping.start <= pc < mapping.end:
             mapping = self._mapping = self.process.space.find(pc)
-            self._check = _check_for(mapping)
+            self._check = check_for(mapping)
         check = self._check
-        details = self.emitter.emit(source, at, slot, self._live_out, check)
+        details = self.emitter.emit(source, at, slot, self._live_out, check, owed)
         code = details.code
         block = Block(source, slot, at, details)
-        self.starts.append(at)
-        self.mappings.append(mapping)
-        self._blocks.append(block)
+        if slot == len(self._blocks):
+            self.starts.append(at)
+            self.mappings.append(mapping)
+            self._blocks.append(block)
+        elif owed is None:
+            self.starts[slot] = at
+            self._blocks[slot] = block
         if check is Check.ENTRY:
             self.generated.note(pc, slot)
         fields = cache.record.fields
@@ -160,16 +173,35 @@ class CodeSpace(Translations):
         cache.map[here : here + len(code)] = code
         cache.starts.append(at)
         cache.blocks.append(block)
-        self.slots[pc] = slot
+        if owed is None:
+            self.slots[pc] = slot
         cache.hot = at + len(code)
         for offset, target in details.exits:
             self._exit(cache, at + offset, target)
         returns_to = details.returns_to
         if returns_to is not None and returns_to not in self.lookup.landings:
             self._returns.append(returns_to)
-        if details.natives or details.changes or details.budget or check is not Check.NEVER:
+        self._urgent += details.urgent
+        if (
+            details.natives
+            or details.changes
+            or details.budget
+            or details.more_budgets
+            or check is not Check.NEVER
+        ):
             self._note_stops(block, check)
         return block
+
+    def _slot(self, source: SourceBlock, owed: Owed | None) -> int:
+        """The counter slot for a copy: for one within an exclusive sequence the same that a copy
+        which can be entered has, or will have."""
+        key = source.pc, source.code
+        if owed is None:
+            return self._reserved.pop(key, len(self.starts))
+        slot = self.slots.get(source.pc)
+        if slot is None:
+            slot = self._reserved.setdefault(key, len(self.starts))
+        return slot
 
     def _revive(self, source: SourceBlock) -> Block | None:
         """An earlier copy of the same bytes, put back in force.

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from livepro.engines.translate.backend import Backend, Reader, Text
+from livepro.engines.translate.emitted import Check
 from livepro.engines.translate.source import SourceBlock
+from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 _WINDOW = 1 << 22  # bytes of code that are read at once
 _GLIMPSE = 128  # bytes, where they are read anew for each block
+
+
+def check_for(mapping: Mapping | None) -> Check:
+    """How far code in a mapping can be trusted to stay what it is.
+
+    Programs that write code usually do so in memory of its own, and enter it
+    anew afterwards (JIT compilers). Code that the program's own writable
+    segment holds may rewrite the very block it is in.
+    """
+    if mapping is None or mapping.stable_code:
+        return Check.NEVER
+    return Check.WRITES if mapping.file_backed and mapping.writable else Check.ENTRY
 
 
 class ProgramText:

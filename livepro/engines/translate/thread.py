@@ -36,6 +36,7 @@ class TranslatedThread:
         "at",
         "before",
         "clock",
+        "frame",
         "held",
         "mask",
         "mode",
@@ -61,6 +62,7 @@ class TranslatedThread:
         self.native: Stop | None = None
         self.at = 0
         self.before: Any = None
+        self.frame: tuple[int, int] | None = None
         self.held: tuple[int, Any] | None = None
         self.mask: int | None = None
         self.program_base = 0

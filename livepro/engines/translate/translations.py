@@ -46,9 +46,11 @@ class Translations:
         self.gadget = 0
         self._link = backend.link
         self._stop = backend.stop
+        self._synchronise = backend.synchronise
         self._stops: dict[int, Stop] = {}
         self._blocks: list[Block | None] = []
         self._links: dict[int, list[int]] = {}
+        self._reserved: dict[tuple[int, bytes], int] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
         self._lengths = np.zeros(0, np.int64)
         self._counting = Lock()  # other threads ask for lengths, too
@@ -70,6 +72,7 @@ class Translations:
         child._stops = self._stops.copy()
         child._blocks = self._blocks.copy()
         child._links = {target: fields.copy() for target, fields in self._links.items()}
+        child._reserved = self._reserved.copy()
         child._versions = self._versions.copy()
         child._lengths = self._lengths
         child._live = self._live.copy()
@@ -225,6 +228,8 @@ class Translations:
     def _write(self, cache: Cache, address: int, data: bytes) -> None:
         at = address - cache.base
         cache.map[at : at + len(data)] = data
+        if self._synchronise is not None:
+            self._synchronise(cache.map, at, at + len(data))
 
     def cache_at(self, address: int) -> Cache:
         """The cache that holds a target address of livepro's own. Raises KeyError for others."""
@@ -258,8 +263,24 @@ class Translations:
         """Let the branch whose field is at `field` in `cache` lead to `destination`, over a
         long jump if it is far away."""
         if not self._link(cache.map, field - cache.base, destination - field):
-            hop = self._cold(cache, self.backend.jump_far_away(destination), 8)
+            hop = self._cold(cache, self.backend.jump_far_away(self._arrival(destination)), 8)
             self._link(cache.map, field - cache.base, hop - field)
+        if self._synchronise is not None:
+            self._synchronise(cache.map, field - cache.base, field - cache.base + 4)
+
+    def _arrival(self, destination: int) -> int:
+        """Where a far jump to `destination` must lead."""
+        if not self.backend.arrival:
+            return destination
+        cache = self.cache_at(destination)
+        at = self._cold(cache, self.backend.arrival + self.backend.jump, 4)
+        self._patch(cache, cache.cold - 4, destination)
+        return at
+
+    def _show(self, cache: Cache) -> None:
+        """Let the processors see what has been added to a cache."""
+        if self._synchronise is not None:
+            cache.show(self._synchronise)
 
     def _publish(self, pc: int) -> None:
         """Let the branches that wait for the block at `pc` lead to it."""
@@ -286,3 +307,5 @@ class Translations:
         if details.budget is not None:
             stop, resume = details.budget
             self._stops[at + stop] = Stop("budget", block, resume=at + resume)
+        for stop, resume, slot in details.more_budgets:
+            self._stops[at + stop] = Stop("budget", self.block(slot), resume=at + resume)

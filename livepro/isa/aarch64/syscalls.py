@@ -15,11 +15,14 @@ _PR_SHADOW_STACK_ENABLE = 1
 
 TABLE = SyscallTable(
     {
+        "close": 57,
         "readlinkat": 78,
         "exit": 93,
         "exit_group": 94,
         "restart_syscall": 128,
         "sigaltstack": 132,
+        "tkill": 130,
+        "tgkill": 131,
         "rt_sigaction": 134,
         "rt_sigprocmask": 135,
         "rt_sigreturn": 139,
@@ -34,6 +37,7 @@ TABLE = SyscallTable(
         "mprotect": 226,
         "remap_file_pages": 234,
         "kcmp": 272,
+        "memfd_create": 279,
         "execveat": 281,
         "pkey_mprotect": 288,
         "prctl": 167,

@@ -14,7 +14,10 @@ class X86_64:
     gadget = machine.GADGET
     stop = encode.INT3
     jump = encode.jump(0)
+    arrival = b""
     index_shift = 0
+    stepped_calls = ()
+    synchronise = None
     movable = True
     text = Text
     reader = Reader
@@ -33,6 +36,10 @@ class X86_64:
     undo_branch = staticmethod(machine.undo_branch)
     give_back = staticmethod(machine.give_back)
     behind_syscall = staticmethod(machine.behind_syscall)
+    own_frame = None
+
+    def check_processor(self) -> None:
+        """Any will do."""
 
 
 BACKEND = X86_64()

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.backend import Owed
 from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
@@ -76,7 +77,13 @@ class Emitter(CounterEmitter):
     # -- writing
 
     def emit(
-        self, block: SourceBlock, at: int, slot: int, live_out: Callable[[SourceBlock], int], check: Check
+        self,
+        block: SourceBlock,
+        at: int,
+        slot: int,
+        live_out: Callable[[SourceBlock], int],
+        check: Check,
+        owed: Owed | None = None,
     ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`.
 
@@ -85,6 +92,7 @@ class Emitter(CounterEmitter):
 
         `live_out(block)` gives the flags that its direct successors may read;
         it is asked only when the block itself leaves no room for a counter.
+        `owed` is for other instruction sets.
         """
         emitted = Emitted()
         out, runs = emitted.code, emitted.runs
@@ -272,14 +280,14 @@ class Emitter(CounterEmitter):
             # The operand may need rcx; the pop of a return does not.
             self._count_in_lookup(emitted, slot, len(block.facts), restores=facts.kind is not Kind.RETURN)
         if facts.kind is Kind.RETURN:
-            emitted.borrowed = {len(out): len(block.facts) - 1}
+            emitted.borrowed = {len(out): 0}
             out += encode.POP_RAX
             if facts.immediate:
                 out += encode.adjust_rsp(facts.immediate)
         else:
             self._load_target(emitted, encoding, facts, block.end, at)
             if facts.kind is Kind.INDIRECT_CALL:
-                emitted.borrowed = {len(out): len(block.facts) - 1}
+                emitted.borrowed = {len(out): 0}
                 self._push_return(emitted, block.end)
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.

@@ -87,7 +87,7 @@ def undo_branch(registers: Any, facts: Facts) -> None:
         registers.rsp += 8
 
 
-def give_back(registers: Any, words: Words) -> None:
+def give_back(registers: Any, words: Words, which: int = 0) -> None:
     """Restore the registers that a lookup or a comparison borrows from the thread's area."""
     registers.rax = int(words[layout.SPILL[0] // 8])
     registers.rcx = int(words[layout.SPILL[1] // 8])

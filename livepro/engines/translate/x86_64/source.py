@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iced_x86 import Decoder, DecoderError
 
 from livepro.engines.translate.source import SourceBlock
@@ -100,6 +102,11 @@ class Reader:
         offsets.append(end - begin)
         facts_of.append(facts)
         return SourceBlock(pc, code[begin:end], offsets, facts_of, special, target & _ADDRESS_MASK, False)
+
+    @staticmethod
+    def rest_of_sequence(decode: Callable[[int], SourceBlock | None], pc: int) -> list[SourceBlock]:
+        """None: there are no exclusive sequences."""
+        return []
 
     @staticmethod
     def live_in(block: SourceBlock | None) -> int:

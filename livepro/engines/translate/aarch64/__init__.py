@@ -1,0 +1,44 @@
+"""The translate engine's AArch64 part: encodings, facts about registers, block copies."""
+
+from __future__ import annotations
+
+from livepro.engines.translate.aarch64 import encode, machine
+from livepro.engines.translate.aarch64.coherence import check_processor, synchronise
+from livepro.engines.translate.aarch64.emitter import Emitter
+from livepro.engines.translate.aarch64.source import Reader, Text
+
+
+class AArch64:
+    """See `livepro.engines.translate.backend.Backend`."""
+
+    system_call = machine.SYSTEM_CALL
+    gadget = machine.GADGET
+    stop = encode.pack([encode.BRK])
+    jump = encode.pack([encode.B])
+    arrival = encode.ARRIVAL
+    index_shift = 2
+    movable = False
+    stepped_calls = ("clone", "clone3")
+    text = Text
+    reader = Reader
+    emitter = Emitter
+    link = staticmethod(encode.link)
+    check_processor = staticmethod(check_processor)
+    synchronise = staticmethod(synchronise)
+    jump_far_away = staticmethod(encode.jump_far_away)
+    raises_trap = staticmethod(machine.raises_trap)
+    obstacle = staticmethod(machine.obstacle)
+    forget_call = staticmethod(machine.forget_call)
+    stepped = staticmethod(machine.stepped)
+    enter_area = staticmethod(machine.enter_area)
+    set_own = staticmethod(machine.set_own)
+    let_go = staticmethod(machine.let_go)
+    branch_target = staticmethod(machine.branch_target)
+    faults_before = staticmethod(machine.faults_before)
+    undo_branch = staticmethod(machine.undo_branch)
+    give_back = staticmethod(machine.give_back)
+    behind_syscall = staticmethod(machine.behind_syscall)
+    own_frame = staticmethod(machine.own_frame)
+
+
+BACKEND = AArch64()
