@@ -31,8 +31,7 @@ from livepro.tracee.stops import WAIT_FLAGS
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
 _HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c)
 
-# A system call that will be restarted unless a handler says otherwise
-# (include/linux/errno.h): the program never sees these.
+# A call that will be restarted unless a handler says otherwise (include/linux/errno.h), never seen outside.
 _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
 _ADDRESS_MASK = (1 << 64) - 1
