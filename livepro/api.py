@@ -147,6 +147,13 @@ def attach(
     return _result(found)
 
 
+def find_process(name: str) -> int:
+    """The pid of the one process with that name. Raises LiveproError when there is none, or several."""
+    from livepro.linux import target
+
+    return target.named(name)
+
+
 def _engine(
     name: str,
     machine: Isa,

@@ -14,6 +14,7 @@ from livepro.errors import LiveproError
 
 SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
+    "attach": "measure a running process for a while, and let it go unharmed",
     "cache": "say what is kept so that runs start at once, or clear it",
     "api": "the C header and Java class for commands from inside a program",
     "doctor": "say what works on this machine, and what to do about what does not",
@@ -64,7 +65,7 @@ def dispatch(argv: Sequence[str]) -> int:
         raise LiveproError(
             f"There is no command '{argv[0]}'.",
             suggest(argv[0], SUBCOMMANDS)
-            + f"The commands are {' and '.join(SUBCOMMANDS)}; "
+            + f"The commands are {', '.join(SUBCOMMANDS)}; "
             + "to count a program, `livepro run -- PROGRAM`.",
         )
     module = importlib.import_module(f"livepro.cli.{argv[0]}")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from livepro.analyses import bbv, document, simd
 from livepro.analyses.bbv import CutRule, Dialect
 from livepro.analyses.itypes import itypes, other_items
+from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
 from livepro.cli import checks
 from livepro.errors import LiveproError
 from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
 from livepro.isa.vocabulary import vocabulary
 from livepro.model import ProcessResult, RunResult
 from livepro.model.itypes import ItypesSpec
+
+UNWRITTEN = 2
+"""Exit status where a file that was asked for could not be written after the run."""
 
 DEFAULT_INTERVAL = 100_000_000
 """exp-bbv's default interval size, in instructions."""
@@ -62,6 +68,7 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
     The directory of -o is made if need be; it gets the files of the `chosen` analyses that
     no option of their own sends elsewhere.
     """
+    checks.tiers(args.tier, TIERS)
     into = args.output
     if into is not None:
         files.prepare_directory(into, "-o")
@@ -208,3 +215,28 @@ def totals_text(out: Plan, result: RunResult) -> str:
                 figures = figures._replace(intervals=-(-figures.instructions // figures.interval_size))
             parts.append(expbbv.Trailer(number, *figures).text())
     return "\n".join(parts)
+
+
+def report(args: argparse.Namespace, chosen: tuple[str, ...], out: Plan, result: RunResult) -> bool:
+    """Write every file of the plan and, unless the user wants quiet, the summary, with the `chosen`
+    analyses. Says what went wrong on standard error; False if a file is not what it should be."""
+    if args.tier:
+        result = only(result, tier_wanted(args.tier), f"code compiled in tier {', '.join(args.tier)}")
+    elif args.jit_only:
+        result = only(result, compiled, "code that C1 and C2 compiled")
+    warnings, errors = write(out, result, os.environ)
+    if args.instr_count_only and not args.quiet:
+        print(totals_text(out, result), file=sys.stderr)
+    if not args.quiet:
+        from livepro.ui.summary import print_summary
+
+        print_summary(
+            replace(result, warnings=(*result.warnings, *warnings)),
+            sys.stderr,
+            sections=chosen,
+            stats=args.stats,
+            spec=out.spec,
+        )
+    for error in errors:
+        print(f"livepro: {error}", file=sys.stderr)
+    return not errors

@@ -14,6 +14,9 @@ from livepro.errors import LiveproError
 SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 NUMBER = re.compile(r"(?P<digits>[0-9][0-9_]*(\.[0-9_]+)?(e\+?[0-9]+)?)(?P<suffix>[KMGT]?)", re.IGNORECASE)
 
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>ms|s|m|h)?")
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are `LiveproError`: cause, remedy, status 2.
@@ -66,6 +69,15 @@ def count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is too small, the least is 1")
     return int(value)
+
+
+def duration(text: str) -> float:
+    """Seconds, as people write them: 10, 10s, 1.5s, 200ms, 2m, 1h. Raises argparse.ArgumentTypeError."""
+    match = DURATION.fullmatch(text.strip())
+    seconds = float(match["number"]) * UNITS[match["unit"] or "s"] if match else 0.0
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time (write 10s, 200ms, 2m or 1h)")
+    return seconds
 
 
 def names(text: str) -> tuple[str, ...]:

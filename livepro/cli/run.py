@@ -8,12 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livepro import analyses
-from livepro.cli import checks
-from livepro.cli.parser import Parser, count, names
+from livepro.cli import checks, options
+from livepro.cli.parser import Parser
 from livepro.engines import NAMES
 
 if TYPE_CHECKING:
@@ -44,9 +43,6 @@ compressed. Numbers may be written 100000000, 100_000_000, 1e8 or 100M.
 exit status: the command's, or 128 + n when signal n ended it; 127 when the
 command is not found, 126 when it cannot be executed, 2 for any other error that
 livepro reports, 70 for a bug in livepro."""
-
-UNWRITTEN = 2
-"""Exit status where a file that was asked for could not be written after the run."""
 
 
 def parser() -> Parser:
@@ -81,58 +77,7 @@ def parser() -> Parser:
         help="watch the counts while it runs, on a screen of their own: ? there tells the keys; what "
         "the program writes to the terminal is kept and repeated when you leave",
     )
-    what = out.add_argument_group("what to report")
-    what.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress line")
-    what.add_argument(
-        "--analyses",
-        metavar="LIST",
-        type=names,
-        help="only these parts of the summary and of -o, comma-separated: " + ", ".join(analyses.names()),
-    )
-    what.add_argument(
-        "--itypes-spec",
-        metavar="FILE",
-        help="count instruction types by the groups of this file, in MICA's grammar: gid, sgid, TYPE, name",
-    )
-    what.add_argument(
-        "--jit-only",
-        action="store_true",
-        help="count only code that a Java virtual machine's compilers made",
-    )
-    what.add_argument(
-        "--tier",
-        metavar="LIST",
-        type=names,
-        help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4",
-    )
-    what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
-    files = out.add_argument_group("files to write")
-    files.add_argument("--json", metavar="FILE", help="everything, as JSON")
-    files.add_argument("--simd-csv", metavar="FILE", help="the SIMD profile, as CSV")
-    files.add_argument(
-        "-o", "--output", metavar="DIR", help="all files, by their conventional names, into this directory"
-    )
-    bbv = out.add_argument_group("basic block vectors, as Valgrind's exp-bbv writes them")
-    bbv.add_argument(
-        "--interval-size",
-        metavar="N",
-        type=count,
-        help="instructions in an interval (default: 100M); alone, it asks for bb.out.%%p",
-    )
-    bbv.add_argument("--bb-out-file", metavar="FILE", help="the vectors; thread N > 1 gets the suffix .N")
-    bbv.add_argument("--pc-out-file", metavar="FILE", help="address and function of each block")
-    bbv.add_argument(
-        "--instr-count-only",
-        action="store_true",
-        help="print exp-bbv's totals of each thread, write no vectors",
-    )
-    bbv.add_argument(
-        "--bbv-dialect",
-        choices=("exact", "exp-bbv"),
-        default="exact",
-        help="exact: intervals of exactly N instructions, the last one short; exp-bbv: cut where "
-        "exp-bbv cuts, the last partial interval dropped (default: exact)",
-    )
+    options.add_to(out)
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
 
@@ -143,32 +88,12 @@ def main(argv: Sequence[str]) -> int:
     command = checks.command(args.command)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
-    from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
     from livepro.cli import outputs
 
-    checks.tiers(args.tier, TIERS)
     plan = outputs.plan(args, chosen, os.environ)
     result = execute(args, command, plan)
-    if args.tier:
-        result = only(result, tier_wanted(args.tier), f"code compiled in tier {', '.join(args.tier)}")
-    elif args.jit_only:
-        result = only(result, compiled, "code that C1 and C2 compiled")
-    warnings, errors = outputs.write(plan, result, os.environ)
-    if args.instr_count_only and not args.quiet:
-        print(outputs.totals_text(plan, result), file=sys.stderr)
-    if not args.quiet:
-        from livepro.ui.summary import print_summary
-
-        print_summary(
-            replace(result, warnings=(*result.warnings, *warnings)),
-            sys.stderr,
-            sections=chosen,
-            stats=args.stats,
-            spec=plan.spec,
-        )
-    for error in errors:
-        print(f"livepro: {error}", file=sys.stderr)
-    return UNWRITTEN if errors else result.exit or 0
+    complete = outputs.report(args, chosen, plan, result)
+    return result.exit or 0 if complete else outputs.UNWRITTEN
 
 
 def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:

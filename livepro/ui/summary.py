@@ -124,7 +124,8 @@ def heading(page: Page, result: RunResult, run: RunView) -> None:
     page.print(Text("livepro  ", "bold").append(shortened(command, page.width - 9, page.plain), "bold cyan"))
     pids = len({p.pid for p in run.processes})
     threads = len({t.tid for p in run.processes for t in p.threads})  # an exec goes on in the same thread
-    parts = [f"exit {ending(result.exit)}", duration(result.wall_seconds), f"{result.engine} engine"]
+    ended = "let go" if result.exit is None else f"exit {ending(result.exit)}"
+    parts = [ended, duration(result.wall_seconds), f"{result.engine} engine"]
     if pids > 1:
         parts.append(plural(pids, "process", "processes"))
     if threads > pids:
@@ -200,8 +201,10 @@ Row = tuple[str, str, int, Counts, str]
 def rows_of(run: RunView) -> list[Row]:
     """One row per process, then one per thread of processes with several."""
     rows: list[Row] = []
+    last = {process.pid: process for process in run.processes}
     for process in run.processes:
-        rows.append((str(process.pid), process.program, process.blocks, process.counts, ending(process.exit)))
+        ended = "runs" if process.exit is None and process is last[process.pid] else ending(process.exit)
+        rows.append((str(process.pid), process.program, process.blocks, process.counts, ended))
         if len(process.threads) > 1:
             rows += [(f"  {t.tid}", t.name, t.blocks, t.counts, "") for t in process.threads]
     return rows

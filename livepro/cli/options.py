@@ -1,0 +1,64 @@
+"""The options that every way of measuring has: what to report, and which files to write."""
+
+from __future__ import annotations
+
+import argparse
+
+from livepro import analyses
+from livepro.cli.parser import count, names
+
+
+def add_to(out: argparse.ArgumentParser) -> None:
+    """Add them to a subcommand's parser; `livepro.cli.outputs` reads what they give."""
+    what = out.add_argument_group("what to report")
+    what.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress line")
+    what.add_argument(
+        "--analyses",
+        metavar="LIST",
+        type=names,
+        help="only these parts of the summary and of -o, comma-separated: " + ", ".join(analyses.names()),
+    )
+    what.add_argument(
+        "--itypes-spec",
+        metavar="FILE",
+        help="count instruction types by the groups of this file, in MICA's grammar: gid, sgid, TYPE, name",
+    )
+    what.add_argument(
+        "--jit-only",
+        action="store_true",
+        help="count only code that a Java virtual machine's compilers made",
+    )
+    what.add_argument(
+        "--tier",
+        metavar="LIST",
+        type=names,
+        help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4",
+    )
+    what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
+    files = out.add_argument_group("files to write")
+    files.add_argument("--json", metavar="FILE", help="everything, as JSON")
+    files.add_argument("--simd-csv", metavar="FILE", help="the SIMD profile, as CSV")
+    files.add_argument(
+        "-o", "--output", metavar="DIR", help="all files, by their conventional names, into this directory"
+    )
+    bbv = out.add_argument_group("basic block vectors, as Valgrind's exp-bbv writes them")
+    bbv.add_argument(
+        "--interval-size",
+        metavar="N",
+        type=count,
+        help="instructions in an interval (default: 100M); alone, it asks for bb.out.%%p",
+    )
+    bbv.add_argument("--bb-out-file", metavar="FILE", help="the vectors; thread N > 1 gets the suffix .N")
+    bbv.add_argument("--pc-out-file", metavar="FILE", help="address and function of each block")
+    bbv.add_argument(
+        "--instr-count-only",
+        action="store_true",
+        help="print exp-bbv's totals of each thread, write no vectors",
+    )
+    bbv.add_argument(
+        "--bbv-dialect",
+        choices=("exact", "exp-bbv"),
+        default="exact",
+        help="exact: intervals of exactly N instructions, the last one short; exp-bbv: cut where "
+        "exp-bbv cuts, the last partial interval dropped (default: exact)",
+    )
