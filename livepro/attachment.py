@@ -17,7 +17,6 @@ from livepro.model import RunResult
 from livepro.session import Handler, Session
 
 _LOOK_EVERY = 0.01  # seconds between two looks at the instruction count, where it ends the measurement
-_LAST = 10.0  # seconds that letting go may take once livepro itself has failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Attachment(Session):
     def __init__(self, engine: Engine, isa: Isa, limits: Limits) -> None:
         super().__init__(engine, isa)
         self._limits = limits
-        self._until: float | None = None
+        self._began: float | None = None
 
     def watch(
         self,
@@ -57,9 +56,6 @@ class Attachment(Session):
 
         Raises LiveproError when one of them cannot be attached to; all are let go then.
         """
-        began = time.monotonic()
-        if self._limits.seconds is not None:
-            self._until = began + self._limits.seconds
         command = proc.command_line(pid)
         engine = self.engine
 
@@ -75,6 +71,7 @@ class Attachment(Session):
 
         with self._signals():
             self._in_thread(trace, progress)
+        began = self._began or time.monotonic()
         return self._result(command, time.monotonic() - began, interval_size)
 
     def _attach(self, pid: int) -> None:
@@ -106,12 +103,17 @@ class Attachment(Session):
     def _look(self) -> float:
         """See whether a limit has been reached; returns the seconds until the next look."""
         limits = self._limits
+        if self._began is None:
+            if not self.engine.tracer.taken:
+                return _LOOK_EVERY
+            self._began = time.monotonic()  # every thread runs again, watched
         pause = super()._look()
-        if self._until is not None:
-            left = self._until - time.monotonic()
+        if limits.seconds is not None:
+            left = self._began + limits.seconds - time.monotonic()
             if left <= 0:
                 self.detach()
-            pause = min(pause, max(left, 0.001)) if left > 0 else pause
+            else:
+                pause = min(pause, left)
         if limits.instructions is not None:
             snapshot = self._snapshot()
             if snapshot is not None and snapshot.instructions >= limits.instructions:

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures import Builder
 
-pytest.register_assert_rewrite("engines.contract", "engines.observed")
+pytest.register_assert_rewrite("engines.contract", "engines.observed", "attach.attach_contract")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread, Tracer
 from livepro.tracee.stops import WAIT_FLAGS, in_hand
 
@@ -154,29 +155,41 @@ class Engine(ABC):
                 time.sleep(0.001)
                 continue
             try:
-                self.tracer.dispatch(tid, status)
+                self.answer(tid, status)
             except Exception:
                 self._rescue(tid)
         self.tracer.bell.take_down()
 
-    def _rescue(self, tid: int) -> None:
+    def _rescue(self, tid: int, *, again: bool = True) -> None:
         """Let a thread go if an error has come between its stop and its going on."""
         if not in_hand(tid):
             return
         thread = self.tracer.threads.get(tid)
         try:
             if thread is None:
-                ptrace.call(ptrace.PTRACE_DETACH, tid)
                 self.tracer.forget(tid)
             else:
                 self.salvage(thread)
         except Exception:
-            if thread is not None and thread.tid in self.tracer.threads:
-                self.tracer.release(thread)
+            with contextlib.suppress(Exception):
+                if thread is not None and again and in_hand(tid):
+                    self._rescue(tid, again=False)
+                elif thread is not None and tid in self.tracer.threads:
+                    self.tracer.release(thread)
+
+    def answer(self, tid: int, status: int) -> None:
+        """Act on a wait status while everything is being let go after an error."""
+        thread = self.tracer.threads.get(tid)
+        if status != TRAP_STATUS or thread is None or not self.part(thread):
+            self.tracer.dispatch(tid, status)
 
     def salvage(self, thread: TracedThread) -> None:
         """Let a thread go that is in a stop of any kind, which may have been dealt with in part."""
-        if not self.part(thread):
+        info = ptrace.signal_info(thread.tid)
+        event = info.code >> 8 if info is not None else 0
+        if event not in (0, ptrace.PTRACE_EVENT_STOP):
+            run_free(thread)  # in the midst of a system call: it has yet to make the stop asked for
+        elif not self.part(thread):
             self.resume(thread)
 
     def _hang_bell(self) -> None:

@@ -153,15 +153,14 @@ class Tracer:
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
             return
         del self._seized[tid]
-        if self.leaving:
-            ptrace.call(ptrace.PTRACE_DETACH, tid)
-            self._left(process)
-            return
         thread = TracedThread(tid, process, self.layout, born)
         thread.attached = True
         self.threads[tid] = thread
         if number not in _STOPPING:
             self.listener.woken(thread)
+        if self.leaving:
+            self.release(thread)
+            return
         self.listener.thread_started(thread)
         self._event_stop(thread, number)
 
@@ -324,11 +323,17 @@ class Tracer:
         return [*self.threads, *self._seized, *self._awaited]
 
     def forget(self, tid: int) -> None:
-        """A thread that had not started for the listener is traced no longer."""
+        """Let a stopped thread go that has not started for the listener."""
+        ptrace.call(ptrace.PTRACE_DETACH, tid)
         for waiting in (self._seized, self._awaited):
             process, _ = waiting.pop(tid, (None, 0))
             if process is not None:
                 self._left(process)
+
+    @property
+    def taken(self) -> bool:
+        """Whether every thread that was seized has been taken over."""
+        return bool(self.processes) and not self._seized
 
     @property
     def newborn(self) -> list[TracedProcess]:

@@ -7,6 +7,8 @@ nobody waits long; those that are inside one are stepped, and let go when they s
 
 from __future__ import annotations
 
+import contextlib
+
 from livepro.engines.base import EngineOptions
 from livepro.engines.block.spaces import Spaces
 from livepro.engines.block.text import Text
@@ -28,6 +30,12 @@ class Leaving(Spaces):
         if not self.leaving:
             self._under_way = {tid for tid, state in self._running.items() if state.plan is not None}
         super().leave()
+
+    def rescue(self) -> None:
+        for process, text in self._texts.items():
+            with contextlib.suppress(Exception):
+                text.lift_all(process.memory)  # before anything else: they would end the process
+        super().rescue()
 
     def part(self, thread: TracedThread) -> bool:
         state = self._running.get(thread.tid)

@@ -15,9 +15,10 @@ from typing import Any
 
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.space import CodeSpace
-from livepro.engines.translate.taking import TakingOver
+from livepro.engines.translate.taking import TakingOver, is_event
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
+from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.stops import trap_pending
@@ -43,15 +44,22 @@ class Leaving(TakingOver):
             self._part_here(state)
         return True
 
+    def answer(self, tid: int, status: int) -> None:
+        state = self._states.get(tid)
+        if status == TRAP_STATUS and state is not None and state.mode is Mode.RUNNING:
+            self._stopped_in_cache(state)
+        else:
+            self.tracer.dispatch(tid, status)
+
     def salvage(self, thread: TracedThread) -> None:
         state = self._states.get(thread.tid)
         info = ptrace.signal_info(thread.tid)
-        if state is None or info is None or info.signo != signal.SIGTRAP:
+        if state is None or info is None or info.signo != signal.SIGTRAP or is_event(info):
             super().salvage(thread)
-        elif state.mode is Mode.RUNNING and info.code >> 8 == 0:
-            self._stopped_in_cache(state)
-        elif info.code >> 8 == 0:
+        elif state.mode is not Mode.RUNNING:
             self.trapped(thread)
+        elif info.code == self.isa.breakpoint.si_code:
+            self._stopped_in_cache(state)
         else:
             super().salvage(thread)
 

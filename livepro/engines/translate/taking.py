@@ -17,9 +17,15 @@ from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.errors import LiveproError
+from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread
 
 _PLACES = 3  # mappings of the program's own may come in between
+
+
+def is_event(info: ptrace.SignalInfo) -> bool:
+    """Whether a stop is a ptrace event's, by its siginfo: the event is in si_code's second byte."""
+    return bool(info.code >> 8)
 
 
 class TakingOver(SignalDelivery):
@@ -54,8 +60,13 @@ class TakingOver(SignalDelivery):
                     calls.call(self._numbers["munmap"], file.base, file.size)
                 if not isinstance(error, FileExistsError) or attempt == _PLACES:
                     raise
-        stop_anew(thread.tid)
         return space
+
+    def stopped(self, thread: TracedThread) -> None:
+        super().stopped(thread)
+        info = ptrace.signal_info(thread.tid)
+        if info is not None and not is_event(info):
+            stop_anew(thread.tid)  # calls made when it was taken over have brought it out of the stop
 
     @abstractmethod
     def _lay_out(

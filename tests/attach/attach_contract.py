@@ -1,0 +1,155 @@
+"""What attaching and detaching must do under every engine.
+
+class TestStepAttach(AttachContract):
+    engine = "step"
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from attach.targets import TIMEOUT, Target, attach, command_line, wait_until_traced
+
+from fixtures import Builder
+
+TURN = 6
+STORED_BEHIND = 3
+
+
+def executed(counter: int, index: int) -> int:
+    """Instructions that the loop of attach_loop.c has executed in all: its counter is stored by
+    the third of a turn's six, and it is about to execute the one of that index."""
+    return TURN * (counter - (index >= STORED_BEHIND)) + index
+
+
+class Loop:
+    """fixtures/c/attach_loop.c: where its instructions are."""
+
+    def __init__(self, program: Path) -> None:
+        self.program = program
+        text = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", str(program)], capture_output=True, text=True
+        ).stdout
+        body = text.partition("<spin>:\n")[2].split("\n\n")[0].splitlines()
+        self.addresses = [int(line.partition(":")[0], 16) for line in body][:TURN]
+
+    def total(self, counter: int, pc: int) -> int:
+        """Instructions of the loop executed, by the counter in memory and the pc."""
+        return executed(counter, self.addresses.index(pc))
+
+
+class AttachContract:
+    """What every engine must do."""
+
+    engine: ClassVar[str]
+
+    @pytest.fixture
+    def loop(self, builder: Builder) -> Loop:
+        return Loop(builder.hosted("attach_loop", "-no-pie", "-fno-pie", "-Wl,--no-relax"))
+
+    def test_counts_agree_with_the_loops_own_counter(self, loop: Loop, tmp_path: Path) -> None:
+        with Target(loop.program) as target:
+            before = target.shape()
+            for seconds in (0.1, 0.3):
+                counter = int(target.ready, 16)
+                seen = attach(target, tmp_path, engine=self.engine, seconds=seconds, counter=counter)
+                begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
+                assert seen["instructions"] == end - begin
+                assert (seen["exit"], seen["warnings"]) == (None, [])
+                assert seen["command"] == [str(loop.program)]
+                assert target.shape() == before
+            assert target.end() == (7, "done\n", "")
+
+    def test_intervals_of_a_window_are_exact(self, loop: Loop, tmp_path: Path) -> None:
+        with Target(loop.program) as target:
+            counter = int(target.ready, 16)
+            seen = attach(
+                target, tmp_path, engine=self.engine, seconds=0.2, counter=counter, interval_size=1000
+            )
+            begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
+            assert seen["instructions"] == end - begin
+            ((intervals,),) = (process["intervals"] for process in seen["processes"])
+            whole, rest = divmod(end - begin, 1000)
+            assert intervals == [1000] * whole + [rest] * (rest > 0)
+            assert target.end() == (7, "done\n", "")
+
+    def test_stopped_process_stays_stopped(self, loop: Loop, tmp_path: Path) -> None:
+        """And one that is stopped when it is let go; the count between is exact."""
+        with Target(loop.program) as target:
+            counter = int(target.ready, 16)
+            while not target.word(counter):
+                time.sleep(0.01)
+            target.process.send_signal(signal.SIGSTOP)
+            target.wait_for_state("T")
+            began = loop.total(target.word(counter), target.pc)
+            seen = attach(target, tmp_path, engine=self.engine, seconds=0.1)
+            assert (target.state, seen["instructions"]) == ("T", 0)
+            assert loop.total(target.word(counter), target.pc) == began
+            out = tmp_path / "stopped.json"
+            tracing = command_line(target.pid, "--engine", self.engine, "-q", "--json", out)
+            wait_until_traced(target)
+            target.process.send_signal(signal.SIGCONT)
+            time.sleep(0.2)
+            target.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            tracing.send_signal(signal.SIGTERM)
+            assert tracing.communicate(timeout=TIMEOUT) == ("", "")
+            target.wait_for_state("T")
+            ended = loop.total(target.word(counter), target.pc)
+            assert f'"instructions": {ended - began},' in out.read_text()
+            target.process.send_signal(signal.SIGCONT)
+            assert target.end() == (7, "done\n", "")
+
+    def test_calls_that_wait_go_on_waiting(self, builder: Builder, tmp_path: Path) -> None:
+        with Target(builder.hosted("attach_waits"), "2") as target:
+            before = target.shape()
+            for _ in range(2):
+                seen = attach(target, tmp_path, engine=self.engine, seconds=0.4)
+                assert seen["warnings"] == []
+                assert len(seen["processes"][0]["threads"]) >= 1 + 9 * 2
+                assert target.shape() == before
+            assert target.end() == (0, "failures 0\n", "")
+
+    @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+    def test_signals_to_livepro_let_the_process_go(
+        self, number: str, builder: Builder, tmp_path: Path
+    ) -> None:
+        with Target(builder.hosted("attach_waits")) as target:
+            before = target.shape()
+            out = tmp_path / "counts.json"
+            tracing = command_line(target.pid, "--engine", self.engine, "-q", "--json", out)
+            wait_until_traced(target)
+            tracing.send_signal(getattr(signal, number))
+            tracing.communicate(timeout=TIMEOUT)
+            assert tracing.returncode == (-signal.SIGKILL if number == "SIGKILL" else 0)
+            until = time.monotonic() + TIMEOUT
+            while target.shape() != before and time.monotonic() < until:
+                time.sleep(0.05)  # killed, it cannot say when it is through
+            assert target.shape() == before
+            assert target.end() == (0, "failures 0\n", "")
+
+    def test_process_that_ends_meanwhile(self, loop: Loop, tmp_path: Path) -> None:
+        with Target(loop.program) as target:
+            out = tmp_path / "counts.json"
+            tracing = command_line(target.pid, "--engine", self.engine, "-q", "--json", out)
+            wait_until_traced(target)
+            assert target.end() == (7, "done\n", "")
+            assert tracing.communicate(timeout=TIMEOUT) == ("", "")
+            assert '"exit": 7,' in out.read_text()
+
+    @pytest.mark.parametrize(
+        ("method", "call"), [("thread_started", 2), ("resume", 3), ("interrupted", 1), ("part", 2)]
+    )
+    def test_errors_of_livepros_own_let_the_process_go(
+        self, method: str, call: int, builder: Builder, tmp_path: Path
+    ) -> None:
+        with Target(builder.hosted("attach_waits")) as target:
+            before = target.shape()
+            attach(target, tmp_path, engine=self.engine, seconds=0.5, fail=[method, call])
+            assert target.shape() == before
+            assert target.end() == (0, "failures 0\n", "")

@@ -1,0 +1,130 @@
+"""Processes to attach to, and what may not have changed in them afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+OBSERVE = Path(__file__).with_name("observe_attach.py")
+TIMEOUT = 60.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Target:
+    """A program started for a test; `ready` is its first line. Killed at the end of a `with`."""
+
+    def __init__(self, *command: str | Path, **options: Any) -> None:
+        self.process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        self.pid = self.process.pid
+        assert self.process.stdout is not None
+        self.ready = self.process.stdout.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> tuple[int, str, str]:
+        """Tell it to end; returns its status and what it wrote."""
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=TIMEOUT)
+        return self.process.returncode, out, err
+
+    @property
+    def state(self) -> str:
+        """Its state letter."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def wait_for_state(self, letter: str) -> None:
+        """Wait until it is in a state."""
+        until = time.monotonic() + TIMEOUT
+        while self.state != letter:
+            assert time.monotonic() < until, f"it is {self.state}, not {letter}"
+            time.sleep(0.01)
+
+    @property
+    def pc(self) -> int:
+        """Where it is, while it is stopped outside system calls (proc_pid_syscall(5))."""
+        return int(Path(f"/proc/{self.pid}/syscall").read_text().split()[-1], 16)
+
+    def word(self, address: int) -> int:
+        """The 64-bit word at an address of its memory."""
+        with open(f"/proc/{self.pid}/mem", "rb") as memory:
+            memory.seek(address)
+            return int.from_bytes(memory.read(8), "little")
+
+    def shape(self) -> dict[str, Any]:
+        """All that livepro may not leave changed: mappings, descriptors, code, tracer, signals."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text()
+        text = hashlib.sha256()
+        with open(f"/proc/{self.pid}/mem", "rb") as memory:
+            for start, end, name in re.findall(r"^(\w+)-(\w+) r-xp .*?(\S*)$", maps, re.MULTILINE):
+                if name != "[vsyscall]":
+                    memory.seek(int(start, 16))
+                    text.update(memory.read(int(end, 16) - int(start, 16)))
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        kept = re.findall(r"^(?:TracerPid|Sig(?:Ign|Cgt)):.*$", status, re.MULTILINE)
+        # Stacks and heaps that the program itself maps come and go.
+        return {
+            "maps": [line for line in maps.splitlines() if " r-xp " in line or "memfd:" in line],
+            "descriptors": sorted(os.listdir(f"/proc/{self.pid}/fd")),
+            "text": text.hexdigest(),
+            "status": kept,
+        }
+
+
+def attach(target: Target, directory: Path, **options: Any) -> dict[str, Any]:
+    """What `observe_attach` says of attaching to a target."""
+    out = directory / "attached.json"
+    out.unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, str(OBSERVE), str(out), str(target.pid), json.dumps(options)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    seen: dict[str, Any] = json.loads(out.read_text())
+    return seen
+
+
+def command_line(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:
+    """`livepro attach ARGUMENTS` on its way."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "livepro", "attach", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **{"env": {**os.environ, "PYTHONPATH": str(ROOT)}, **options},
+    )
+
+
+def wait_until_traced(target: Target) -> None:
+    """Wait until a target has a tracer and runs under it."""
+    until = time.monotonic() + TIMEOUT
+    while "TracerPid:\t0" in Path(f"/proc/{target.pid}/status").read_text():
+        assert time.monotonic() < until, "nobody attaches"
+        time.sleep(0.02)
+    time.sleep(0.2)

@@ -1,0 +1,9 @@
+"""The block engine attaches and detaches."""
+
+from __future__ import annotations
+
+from attach.attach_contract import AttachContract
+
+
+class TestBlockAttach(AttachContract):
+    engine = "block"

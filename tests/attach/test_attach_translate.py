@@ -1,0 +1,9 @@
+"""The translate engine attaches and detaches."""
+
+from __future__ import annotations
+
+from attach.attach_contract import AttachContract
+
+
+class TestTranslateAttach(AttachContract):
+    engine = "translate"
