@@ -45,7 +45,7 @@ def test_help(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_of_run_names_the_analyses(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", "--help"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "comma- separated: totals, simd, itypes, bbv, hot" in out
+    assert "comma- separated: totals, simd, itypes, bbv, origins, hot" in out
     assert "livepro run -- ls -l" in out
 
 
