@@ -56,7 +56,15 @@ def test_a_small_workload_under_every_tool(tmp_path: Path) -> None:
         "bound",
         "vectors add",
     ]
-    assert seconds[0] == ["workload", "million instructions", "native", "translate", "cold", "vectors", "exp-bbv"]
+    assert seconds[0] == [
+        "workload",
+        "million instructions",
+        "native",
+        "translate",
+        "cold",
+        "vectors",
+        "exp-bbv",
+    ]
     assert start[0] == ["command", "median", "least", "bound"]
     assert [row[0] for row in start[1:]] == ["python3 -c pass", "livepro --version", "livepro run -- true"]
 
