@@ -13,6 +13,7 @@ what livepro needs takes seconds (an emulated machine): see `serve`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -154,9 +155,10 @@ def serve() -> None:
     the files that become standard input, output and error, `environment`, `directory`. The
     answer is a line with the number of the wait status, or `timeout` seconds later None."""
     others = set(MACHINES) - {platform.machine()}
-    for module in pkgutil.walk_packages(livepro.__path__, "livepro."):
+    for module in pkgutil.walk_packages(livepro.__path__, "livepro.", lambda name: None):
         if not others & set(module.name.split(".")):
-            import_module(module.name)  # else each run would do that anew
+            with contextlib.suppress(ImportError):  # of what is optional
+                import_module(module.name)  # else each run would do that anew
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

@@ -35,7 +35,7 @@ def run(
     """
     with tempfile.TemporaryDirectory(prefix="livepro-guest.") as directory:
         share = files or Path(directory)
-        (share / "command").write_text(f'export TMPDIR="$GUEST_SHARE"/tmp\n{shlex.join(command)}\n')
+        (share / "command").write_text(f"{shlex.join(command)}\n")
         (share / "tmp").mkdir(exist_ok=True)
         status = share / "status"
         status.unlink(missing_ok=True)
