@@ -1,0 +1,109 @@
+"""A Java virtual machine under livepro: steady state of the kernels, and the cost of a hello world.
+
+python -m benchmarks.jvm [--turns N] [--repeat N] [--hello N] [--limit SECONDS]
+
+The kernels time each of their turns themselves; the middle one of the second half of the turns,
+warmed up, is compared between runs with livepro and without, taken in turns. Hello world is
+compared by CPU time with Valgrind's exp-bbv: a first run, which translates everything (--no-cache),
+and one from kept translations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import measure
+from benchmarks.runners import ROOT, livepro
+
+MODULE = ("--add-modules", "jdk.incubator.vector")
+KERNELS = ("axpy", "dot", "matmul", "convolve", "search")
+VARIANTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "scalar": (("-XX:-UseSuperWord",), ""),
+    "vectorised": ((), ""),
+    "Vector API": (MODULE, ".vector"),
+}
+"""How each kernel is run: options of the virtual machine, what is put behind the kernel's name."""
+
+BOUND = 1.6
+
+
+def steady(command: Sequence[str], place: Path, limit: float) -> dict[str, int]:
+    """Nanoseconds of the middle turn by kernel. Raises SystemExit when a run fails."""
+    run = measure(command, place, limit)
+    if run.status or run.late:
+        sys.exit(f"{' '.join(command)} failed: {(place / 'errors').read_text()}")
+    rows = [line.split() for line in (place / "output").read_text().splitlines()]
+    return {row[0].partition(".")[0]: int(row[3]) for row in rows if row[1:2] == ["ns"]}
+
+
+def kernels(classes: Path, place: Path, turns: int, repeat: int, limit: float) -> None:
+    """The table of the kernels."""
+    print("| kernel | variant | native, us | livepro, us | ratio |\n|---|---|---|---|---|")
+    ratios = []
+    for variant, (options, suffix) in VARIANTS.items():
+        names = [kernel + suffix for kernel in KERNELS]
+        java = ["java", *options, "-cp", str(classes), "Workload", "-t", str(turns), *names]
+        native: dict[str, list[int]] = {kernel: [] for kernel in KERNELS}
+        ours: dict[str, list[int]] = {kernel: [] for kernel in KERNELS}
+        for _ in range(repeat):
+            for found, command in ((native, java), (ours, [*livepro("--quiet"), *java])):
+                for kernel, took in steady(command, place, limit).items():
+                    found[kernel].append(took)
+        for kernel in KERNELS:
+            alone, counted = (statistics.median(found[kernel]) for found in (native, ours))
+            ratios.append(counted / alone)
+            print(f"| {kernel} | {variant} | {alone / 1e3:.1f} | {counted / 1e3:.1f} | {ratios[-1]:.2f} |")
+    mean = math.exp(statistics.fmean(map(math.log, ratios)))
+    print(f"\ngeometric mean {mean:.2f}, meant to be at most {BOUND}\n")
+
+
+def hello(classes: Path, place: Path, repeat: int, limit: float) -> None:
+    """The table of the hello world."""
+    java = ["java", "-cp", str(classes), "Hello"]
+    ways = {
+        "native": java,
+        "livepro --no-cache": [*livepro("--quiet", "--no-cache"), *java],
+        "livepro": [*livepro("--quiet"), *java],
+        "exp-bbv": ["valgrind", "--quiet", "--tool=exp-bbv", f"--bb-out-file={place}/bb.%p", *java],
+    }
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeat):
+        for name, command in ways.items():
+            run = measure(command, place, limit)
+            if run.status == 0 and (place / "output").read_text() == "hello\n":
+                took[name].append(run.cpu)
+    print("| hello world | CPU time, s |\n|---|---|")
+    for name, times in took.items():
+        print(f"| {name} | {statistics.median(times):.2f} |" if times else f"| {name} | failed |")
+
+
+def main(argv: Sequence[str]) -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser("python -m benchmarks.jvm", description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3000, help="turns of each kernel (default: 3000)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, in turns (default: 3)")
+    parser.add_argument("--hello", type=int, default=3, help="runs of the hello world (default: 3)")
+    parser.add_argument("--limit", type=float, default=600, help="seconds that a run may take (default: 600)")
+    args = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        classes = place / "classes"
+        sources = sorted(map(str, (ROOT / "fixtures" / "java").glob("*.java")))
+        subprocess.run(
+            ["javac", "-nowarn", "-d", classes, *MODULE, *sources], check=True, capture_output=True
+        )
+        if args.turns:
+            kernels(classes, place, args.turns, args.repeat, args.limit)
+        if args.hello:
+            hello(classes, place, args.hello, args.limit)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
