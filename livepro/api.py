@@ -61,6 +61,8 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
     live: Callable[[LiveRun], None] | None = None,
+    serve: bool = False,
+    metrics: str = "",
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
@@ -72,7 +74,9 @@ def run(
     (True: the user's own, False: none; see `livepro cache`). `progress` is called a few
     times a second while the command runs.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
-    from any thread: `control.perform("reset")`.
+    from any thread: `control.perform("reset")`. `serve` takes the same commands from
+    `livepro ctl`; `metrics` is the address, ``[HOST]:PORT``, at which the counts are served as
+    OpenMetrics.
     The program shares this process's standard streams and working directory.
 
     The program is traced from a thread of livepro's own. An exception that comes
@@ -85,6 +89,7 @@ def run(
     """
     from livepro import isa
     from livepro.linux.command import check_executable, resolve_command
+    from livepro.serving import served
     from livepro.session import Session
 
     if not command:
@@ -97,9 +102,17 @@ def run(
     chosen.warnings.extend(warnings)
     if control is not None:
         control(chosen.control)
-    found = Session(chosen, machine).run(
-        executable, command, environment, aslr=aslr, interval_size=interval_size, progress=progress, live=live
-    )
+    session = Session(chosen, machine)
+    with served(chosen, machine, command, commands=serve, metrics=metrics):
+        found = session.run(
+            executable,
+            command,
+            environment,
+            aslr=aslr,
+            interval_size=interval_size,
+            progress=progress,
+            live=live,
+        )
     return _result(found)
 
 
@@ -115,6 +128,8 @@ def attach(
     cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
+    serve: bool = False,
+    metrics: str = "",
 ) -> Result:
     """Watch the running process `pid` for a while, let it go, and return what it executed meanwhile.
 
@@ -132,6 +147,7 @@ def attach(
     from livepro import isa
     from livepro.attachment import Attachment, Limits
     from livepro.linux import target
+    from livepro.serving import served
 
     if seconds is not None and seconds <= 0:
         raise LiveproError(f"A measurement of {seconds} seconds is not possible.")
@@ -143,7 +159,8 @@ def attach(
     attachment = Attachment(chosen, machine, Limits(seconds, instructions))
     if started is not None:
         started(attachment)
-    found = attachment.watch(pid, children=children, interval_size=interval_size, progress=progress)
+    with served(chosen, machine, proc.command_line(pid), commands=serve, metrics=metrics):
+        found = attachment.watch(pid, children=children, interval_size=interval_size, progress=progress)
     return _result(found)
 
 

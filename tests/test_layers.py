@@ -25,12 +25,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"engines", "linux", "isa", "jvm"},  # from an engine's records to the model
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {"results", "engines", "tracee", "linux", "isa"},  # from counts to pictures, while it runs
+    "serving": {"live", "engines", "isa"},
     "session": {"live", "results", "engines", "tracee", "linux", "isa"},
     "front": {"linux"},
     "attachment": {"session", "live", "engines", "tracee", "linux", "isa"},
-    "api": {"session", "attachment", "live", "engines", "linux", "isa", "analyses", "formats"},
+    "api": {"serving", "session", "attachment", "live", "engines", "linux", "isa", "analyses", "formats"},
     "ui": {"analyses", "formats"},
-    "cli": {"inprocess", "api", "front", "session", "analyses", "formats", "ui"},
+    "cli": {"inprocess", "serving", "api", "front", "session", "analyses", "formats", "ui"},
     "__main__": {"cli"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
 }

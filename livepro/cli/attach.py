@@ -129,4 +129,6 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
             interval_size=plan.interval_size,
             bbv_dialect=plan.rule.dialect.value,
             progress=line,
+            serve=True,
+            metrics=args.metrics,
         )

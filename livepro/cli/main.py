@@ -16,6 +16,7 @@ SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
     "attach": "measure a running process for a while, and let it go unharmed",
     "cache": "say what is kept so that runs start at once, or clear it",
+    "ctl": "reset, snapshot, pause, resume or leave a run in progress",
     "api": "the C header and Java class for commands from inside a program",
     "doctor": "say what works on this machine, and what to do about what does not",
 }

@@ -35,6 +35,12 @@ def add_to(out: argparse.ArgumentParser) -> None:
         help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4",
     )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
+    what.add_argument(
+        "--metrics",
+        metavar="ADDR",
+        default="",
+        help="serve the counts as OpenMetrics at [HOST]:PORT meanwhile, as in :9464 (on loopback)",
+    )
     files = out.add_argument_group("files to write")
     files.add_argument("--json", metavar="FILE", help="everything, as JSON")
     files.add_argument("--simd-csv", metavar="FILE", help="the SIMD profile, as CSV")

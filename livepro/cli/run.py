@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from livepro import analyses
@@ -93,7 +93,16 @@ def main(argv: Sequence[str]) -> int:
     plan = outputs.plan(args, chosen, os.environ)
     result = execute(args, command, plan)
     complete = outputs.report(args, chosen, plan, result)
-    return result.exit or 0 if complete else outputs.UNWRITTEN
+    status = left_to_itself(result) if result.exit is None else result.exit
+    return status if complete else outputs.UNWRITTEN
+
+
+def left_to_itself(result: RunResult) -> int:
+    """The status of a command that was let go (`livepro ctl PID detach`), once it has ended."""
+    with suppress(ChildProcessError):
+        status = os.waitpid(result.processes[0].pid, 0)[1]
+        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return 0
 
 
 def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:
@@ -118,6 +127,8 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
             bbv_dialect=plan.rule.dialect.value,
             progress=line,
             live=view,
+            serve=True,
+            metrics=args.metrics,
         )
 
 

@@ -26,7 +26,7 @@ from livepro.tracee.bell import Bell
 
 Answer = TypeVar("Answer")
 
-COMMANDS = ("status", "reset", "snapshot", "pause", "resume")
+COMMANDS = ("status", "reset", "snapshot", "pause", "resume", "detach")
 
 _PATIENCE = 30.0  # seconds that a command may wait for the engine
 
@@ -62,6 +62,9 @@ class Controlled(Protocol):
     def halted(self) -> AbstractContextManager[None]:
         """Meanwhile no thread's counts change."""
 
+    def request_detach(self) -> None:
+        """Let every process go."""
+
     def status(self) -> dict[str, Any]:
         """How far the run is, in values that JSON knows."""
 
@@ -79,7 +82,6 @@ class Control:
         self.paused = False
         self.resets = 0
         self.snapshots: list[SnapshotRecord] = []
-        self._resets = 0
         self.started = time.monotonic()
 
     # -- from any thread
@@ -140,7 +142,9 @@ class Control:
             raise LiveproError(
                 f"There is no command '{command}'.", f"The commands are {', '.join(COMMANDS)}."
             )
-        if command != "status":
+        if command == "detach":
+            self._engine.request_detach()
+        elif command != "status":
             with self._engine.halted():
                 getattr(self, f"_{command}")(label)
         return self._engine.status()
@@ -159,7 +163,6 @@ class Control:
 
     def _reset(self, _label: str) -> None:
         engine = self._engine
-        self._resets += 1
         for tally in self._tallies():
             position = engine.position(tally)
             tally.window.reset(self._now(tally, position))
@@ -197,7 +200,7 @@ class Control:
             counted = tally.window.counted(self._now(tally, self._engine.position(tally)))
             if not tally.window.over:
                 counts[tally] = counted
-        self.snapshots.append(SnapshotRecord(label, time.monotonic() - self.started, self._resets, counts))
+        self.snapshots.append(SnapshotRecord(label, time.monotonic() - self.started, self.resets, counts))
 
 
 def _over() -> LiveproError:

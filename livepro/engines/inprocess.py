@@ -27,6 +27,7 @@ from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
 
+_COMMANDS = tuple(name for name in COMMANDS if name != "detach")  # it concerns who measures
 _PREFIX = b"/proc/livepro/"
 _LONGEST = 4096  # PATH_MAX, include/uapi/linux/limits.h
 
@@ -98,10 +99,10 @@ class InProcess:
         if name in ("instructions", "simd"):
             counts = tally.window.counted(engine.raw_counts(tally).at(engine.position(tally)))
             return str(self._count(tally, counts, simd=name == "simd"))
-        if name not in COMMANDS:
+        if name not in _COMMANDS:
             raise LiveproError(
                 f"There is no command '{name}'.",
-                f"The commands are {', '.join((*COMMANDS, 'instructions', 'simd'))}.",
+                f"The commands are {', '.join((*_COMMANDS, 'instructions', 'simd'))}.",
             )
         label = unquote_to_bytes(argument).decode(errors="surrogateescape")
         status = engine.control.execute(name, label)

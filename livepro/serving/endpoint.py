@@ -1,0 +1,97 @@
+"""The socket through which `livepro ctl` gives commands to a run.
+
+A Unix socket PID.sock, PID being livepro's own, in a directory that only the user can
+enter. A request is one line of JSON, `{"command": NAME, "label": TEXT}`, the answer another:
+what `Engine.status` says after the command, or `{"error": CAUSE, "remedy": TEXT}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import socketserver
+import stat
+import struct
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from livepro.engines.base import Engine
+from livepro.errors import LiveproError
+
+_LONGEST = 1 << 16  # bytes of a request
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7))
+
+
+def directory() -> Path:
+    """Where a user's sockets are: $XDG_RUNTIME_DIR/livepro, or livepro-UID where temporary files are."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime) / "livepro"
+    return Path(tempfile.gettempdir()) / f"livepro-{os.getuid()}"
+
+
+def private_directory() -> Path:
+    """`directory`, made if need be. Raises OSError unless it is the user's own and nobody else's."""
+    path = directory()
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{path} is not a directory that only you can enter")
+    return path
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        credentials = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(credentials)[1] not in (0, os.getuid()):
+            return
+        line = self.rfile.readline(_LONGEST)
+        answer = json.dumps(self.server.answer(line)).encode() + b"\n"
+        with suppress(OSError):  # whoever asked has gone
+            self.wfile.write(answer)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        super().__init__(str(path), _Handler)
+        self._engine = engine
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """Carry out one request."""
+        try:
+            request = json.loads(line)
+            command, label = request["command"], request.get("label", "")
+            if not isinstance(command, str) or not isinstance(label, str):
+                raise TypeError
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {"error": "The request is not understood.", "remedy": "Use `livepro ctl`."}
+        try:
+            return self._engine.control.perform(command, label)
+        except LiveproError as error:
+            return {"error": error.cause, "remedy": error.remedy}
+
+
+@contextmanager
+def endpoint(engine: Engine) -> Iterator[None]:
+    """Answer commands to `engine` meanwhile. Raises OSError when there can be no socket."""
+    path = private_directory() / f"{os.getpid()}.sock"
+    path.unlink(missing_ok=True)
+    server = _Server(path, engine)
+    path.chmod(0o600)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="livepro-ctl", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        path.unlink(missing_ok=True)
