@@ -89,7 +89,7 @@ def run(
     """
     from livepro import isa
     from livepro.linux.command import check_executable, resolve_command
-    from livepro.serving import served
+    from livepro.serving.served import served
     from livepro.session import Session
 
     if not command:
@@ -147,7 +147,7 @@ def attach(
     from livepro import isa
     from livepro.attachment import Attachment, Limits
     from livepro.linux import target
-    from livepro.serving import served
+    from livepro.serving.served import served
 
     if seconds is not None and seconds <= 0:
         raise LiveproError(f"A measurement of {seconds} seconds is not possible.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from livepro.errors import LiveproError
-from livepro.serving.endpoint import directory
+from livepro.serving.place import directory
 
 _PATIENCE = 40.0  # seconds; the run itself gives up after 30
 
@@ -31,8 +31,7 @@ def _find(pid: int) -> Path:
     runs = {}
     for path in sorted(directory().glob("*.sock")):
         status = _request(path, "status", "")
-        # (`livepro attach` traces in a child process of its own.)
-        if status is not None and (pid in status.get("pids", ()) or _parent(path.stem) == pid):
+        if status is not None and (pid in status.get("pids", ()) or _is_front(pid, int(path.stem))):
             return path
         if status is not None:
             runs[path.stem] = status
@@ -43,12 +42,14 @@ def _find(pid: int) -> Path:
     )
 
 
-def _parent(pid: str) -> int:
+def _is_front(pid: int, child: int) -> bool:
+    """Whether `pid` is the `livepro attach` that was started, and `child` its own child that traces."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = Path(f"/proc/{child}/stat").read_text(errors="replace")
+        same = Path(f"/proc/{child}/cmdline").read_bytes() == Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return 0
-    return int(text.rpartition(")")[2].split()[1])
+        return False
+    return same and int(text.rpartition(")")[2].split()[1]) == pid
 
 
 def _few(pids: list[int]) -> str:
