@@ -293,6 +293,13 @@ def test_a_thread_behind_a_system_call_has_made_it(tmp_path: Path) -> None:
     assert emitted.entered == {behind - 4: 2}
 
 
+def test_a_jump_behind_a_system_call_has_a_place_of_its_own(tmp_path: Path) -> None:
+    """Else a thread that exits there would be in the next block, having jumped."""
+    emitted = emit(code_of("mov x8, #93; svc #0; b .-8", tmp_path))
+    ((behind, index),) = emitted.behind_syscall.items()
+    assert (index, behind) == (2, len(emitted.code) - 4)
+
+
 def test_a_far_jump_arrives(tmp_path: Path) -> None:
     state = start_state()
     machine = Machine(b"", state)

@@ -139,6 +139,10 @@ class Emitter:
         elif kind is Kind.NATIVE:
             self._native(emitted, index)
         elif kind is Kind.JUMP:
+            if index and block.facts[index - 1].kind is Kind.SYSCALL:
+                # A call that never returns leaves the thread before the jump, which comes to
+                # nothing: not at the start of what follows.
+                emitted.code.extend(encode.pack([encode.NOP]))
             emitted.falls = block.target
         elif kind is Kind.CALL:
             emitted.code.extend(encode.pack(encode.address(LINK, here, block.end)))
