@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,10 @@ EVERY = 0.25
 LEAN = 8
 """A look is followed by at least this many times its own duration without one: looking must not
 take the engine's time."""
+
+
+_SWITCH = 0.0005
+"""Seconds that a thread may keep the interpreter from another one meanwhile (Python's own: 0.005)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,9 @@ class LiveRun:
             self.notify()
 
     def __enter__(self) -> Self:
+        # The engine's thread must not wait long for the interpreter whenever a stop wakes it.
+        self._switch = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch, _SWITCH))
         self._thread.start()
         return self
 
@@ -134,5 +142,6 @@ class LiveRun:
         self._over = True
         self._asked.set()
         self._thread.join()
+        sys.setswitchinterval(self._switch)
         changed, self.changed = self.changed, -1
         os.close(changed)

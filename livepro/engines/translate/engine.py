@@ -223,6 +223,8 @@ class TranslateEngine(Halting):
         space = self._spaces.pop(process, None)
         if space is not None:
             self._write_down(self.records[process], space)
+        super().process_ended(process)
+        if space is not None:
             kept = sum(cache.kept for cache in space.caches.all)
             self._blocks += len(space.starts) - kept
             self._blocks_put_back += kept
@@ -231,7 +233,6 @@ class TranslateEngine(Halting):
             )
             if self._shelf is not None:
                 keep(space, self._shelf, self.isa.describe)
-        super().process_ended(process)
 
     def _write_down(self, record: ImageRecord, space: CodeSpace) -> None:
         """Turn counter slots into rows of the image's own table."""

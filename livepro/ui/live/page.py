@@ -52,6 +52,8 @@ def heading(state: State, shown: Picture | None, paper: Paper) -> list[Text]:
         blank = [Text("")] * (4 if paper.height >= TALL else 3)
         return [first, *blank, tabs(state, paper)]
     status = "ended" if shown.ended else "running"
+    if shown.whole.total and not shown.threads_alive:
+        status = "ending"
     if not shown.counting:
         status = "counting paused"
     if shown.ended and shown.exit is not None:
