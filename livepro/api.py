@@ -76,7 +76,8 @@ def run(
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
     from any thread: `control.perform("reset")`. `serve` takes the same commands from
     `livepro ctl`; `metrics` is the address, ``[HOST]:PORT``, at which the counts are served as
-    OpenMetrics.
+    OpenMetrics. `live` is called once while the command runs, from the calling thread, with
+    what a live view needs (`livepro.live.LiveRun`).
     The program shares this process's standard streams and working directory.
 
     The program is traced from a thread of livepro's own. An exception that comes
@@ -130,6 +131,7 @@ def attach(
     started: Callable[[Attachment], None] | None = None,
     serve: bool = False,
     metrics: str = "",
+    live: Callable[[LiveRun], None] | None = None,
 ) -> Result:
     """Watch the running process `pid` for a while, let it go, and return what it executed meanwhile.
 
@@ -160,7 +162,9 @@ def attach(
     if started is not None:
         started(attachment)
     with served(chosen, machine, proc.command_line(pid), commands=serve, metrics=metrics):
-        found = attachment.watch(pid, children=children, interval_size=interval_size, progress=progress)
+        found = attachment.watch(
+            pid, children=children, interval_size=interval_size, progress=progress, live=live
+        )
     return _result(found)
 
 

@@ -9,12 +9,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux import proc, target
 from livepro.model import RunResult
 from livepro.session import Handler, Session
+
+if TYPE_CHECKING:
+    from livepro.live import LiveRun
 
 _LOOK_EVERY = 0.01  # seconds between two looks at the instruction count, where it ends the measurement
 
@@ -49,10 +53,12 @@ class Attachment(Session):
         children: bool = False,
         interval_size: int,
         progress: Callable[[Progress], None] | None = None,
+        live: Callable[[LiveRun], None] | None = None,
     ) -> RunResult:
         """Attach to a process, and with `children` to its descendants; watch until a limit is
         reached, they have ended, or `detach` is called; let them go, and return what they
-        executed meanwhile.
+        executed meanwhile. `live` is called once, to look at that; when it returns, they
+        are let go, too.
 
         Raises LiveproError when one of them cannot be attached to; all are let go then.
         """
@@ -69,8 +75,10 @@ class Attachment(Session):
                 engine.rescue()
                 raise
 
+        if live is not None:
+            self._live = self._watched(command, detach=self._let_go)
         with self._signals():
-            self._in_thread(trace, progress)
+            self._in_thread(trace, progress, live)
         began = self._began or time.monotonic()
         return self._result(command, time.monotonic() - began, interval_size)
 
@@ -99,6 +107,15 @@ class Attachment(Session):
     def detach(self) -> None:
         """Let the processes go. Safe in any thread and in signal handlers."""
         self.engine.request_detach()
+        if self._live is not None:
+            self._live.dismiss()
+
+    def _let_go(self) -> str:
+        self.detach()
+        return "The processes are let go."
+
+    def _left(self) -> None:
+        self.detach()
 
     def _look(self) -> float:
         """See whether a limit has been reached; returns the seconds until the next look."""

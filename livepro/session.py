@@ -138,6 +138,9 @@ class Session:
         """What is done now and then meanwhile; returns the seconds until the next time."""
         return _REPORT_EVERY
 
+    def _left(self) -> None:
+        """Nobody looks at the run any more."""
+
     def _watched(self, command: Sequence[str], *, detach: Callable[[], str] | None = None) -> LiveRun:
         """The run as a live view takes it; `detach` lets it go."""
         from livepro.live import Actions, Collector, LiveRun
@@ -162,6 +165,7 @@ class Session:
         try:
             with run:
                 live(run)
+            self._left()
         except Exception as error:
             self.engine.warnings.append(
                 f"The live view failed ({type(error).__name__}: {error}); the run went on without it."

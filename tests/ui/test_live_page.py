@@ -13,7 +13,7 @@ from livepro.ui.live.state import Command, Place, State, View
 from livepro.ui.live.style import Paper
 
 SIZES = [(80, 24), (120, 40), (60, 16), (200, 60)]
-ALL = frozenset(Command) - {Command.REDRAW}
+ALL = frozenset((Command.RESET, Command.SAVE))
 
 
 def drawn(
@@ -149,11 +149,12 @@ def test_help_names_every_key_it_can() -> None:
         "another view",
         "set all counts to zero",
         "save the counts",
-        "detach",
         "has written",
         "Ctrl-C",
     ):
         assert what in text
+    attached = replace(at(View.HELP), can=ALL | {Command.DETACH})
+    assert "let the program go" in "\n".join(drawn(attached, picture()))
     without = "\n".join(drawn(State(place=Place(view=View.HELP)), picture()))
     assert "zero" not in without
     assert "has written" not in without

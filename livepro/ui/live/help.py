@@ -26,14 +26,12 @@ OUTPUT = ("o", "what the program has written")
 COMMANDS = {
     Command.RESET: ("z", "set all counts to zero"),
     Command.SAVE: ("w", "save the counts so far to a file"),
-    Command.DETACH: ("d", "detach from the program, and leave"),
 }
 
-REST = (
-    ("Ctrl-L", "draw the screen anew"),
-    ("Ctrl-C", "goes to the program"),
-    ("q", "leave; the program runs on, report at its end"),
-)
+REDRAW = ("Ctrl-L", "draw the screen anew")
+
+RUN = (("Ctrl-C", "goes to the program"), ("q", "leave; the program runs on, report at its end"))
+ATTACHED = (("q, d, Ctrl-C", "let the program go; it runs on, and the report follows"),)
 
 NOTES = (
     "Counts are exact. SIMD: % of the row's own instructions. phase: a letter for",
@@ -43,7 +41,9 @@ NOTES = (
 
 def help_lines(paper: Paper, can: Iterable[Command], output: bool) -> list[Text]:
     """Keys and what they do."""
-    keys = [*KEYS, *([OUTPUT] if output else []), *(COMMANDS[c] for c in COMMANDS if c in set(can)), *REST]
+    possible = set(can)
+    keys = [*KEYS, *([OUTPUT] if output else []), *(COMMANDS[c] for c in COMMANDS if c in possible), REDRAW]
+    keys += ATTACHED if Command.DETACH in possible else RUN
     wide = max(len(key) for key, _ in keys)
     out = [Text(f"  {key:<{wide}}  ", "bold").append(what, "not bold") for key, what in keys]
     if len(out) + len(NOTES) <= paper.height:

@@ -10,7 +10,7 @@ from rich.text import Text
 from livepro.model.live import Picture
 from livepro.ui.live import lists
 from livepro.ui.live.help import help_lines
-from livepro.ui.live.state import TABS, State, View
+from livepro.ui.live.state import TABS, Command, State, View
 from livepro.ui.live.strip import strips
 from livepro.ui.live.style import Paper, clock, fitted, rate, share
 from livepro.ui.text import grouped, plural
@@ -189,7 +189,7 @@ def foot(state: State, shown: Picture | None, paper: Paper) -> Text:
         return Text(paper.cut(" " + state.message, paper.width), "bold")
     if shown is not None and shown.ended and state.place.view is not View.HELP:
         return Text(" The program has ended.  q  leave for the report   ?  help", "bold")
-    keys = [("q", "quit"), ("?", "help")]
+    keys = [("q", "detach" if Command.DETACH in state.can else "quit"), ("?", "help")]
     match state.place.view:
         case View.OVERVIEW | View.THREADS | View.FUNCTIONS:
             keys += [("Enter", "open"), ("s", "sort")]
@@ -202,10 +202,9 @@ def foot(state: State, shown: Picture | None, paper: Paper) -> Text:
     keys += [("f", "thread"), ("r", "totals" if state.rates else "rates"), ("p", "pause")]
     if state.output:
         keys.append(("o", "output"))
-    for command in sorted(state.can, key=lambda c: c.value):
-        keys += {"reset": [("z", "zero")], "save": [("w", "save")], "detach": [("d", "detach")]}[
-            command.value
-        ]
+    for command, key, what in ((Command.RESET, "z", "zero"), (Command.SAVE, "w", "save")):
+        if command in state.can:
+            keys.append((key, what))
     line = Text(" ")
     for key, what in keys:
         if len(line) + len(key) + len(what) + 3 > paper.width:

@@ -115,7 +115,6 @@ def rows_in(place: Place, shown: Picture | None) -> int:
 
 _CONFIRM = {
     Command.RESET: "Set all counts to zero? They are gone for the report, too. y: yes, any other key: no",
-    Command.DETACH: "Detach from the program and leave? y: yes, any other key: no",
 }
 
 _COMMANDS = {"z": Command.RESET, "w": Command.SAVE, "d": Command.DETACH}
