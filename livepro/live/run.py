@@ -19,7 +19,7 @@ EVERY = 0.25
 """Seconds between two looks at the run."""
 
 LEAN = 8
-"""A look is followed by at least this many times its own duration without one: looking must not
+"""A look is followed by at least this many times its own CPU time without one: looking must not
 take the engine's time."""
 
 
@@ -119,8 +119,9 @@ class LiveRun:
                     concluded = True
                 began = time.monotonic()
                 if (began >= looked or final) and not self._paused:
+                    spent = time.thread_time()
                     self._collector.refresh()
-                    looked = began + max(EVERY, LEAN * (time.monotonic() - began))
+                    looked = began + max(EVERY, LEAN * (time.thread_time() - spent))
                 picture = self._collector.picture(self._query)
                 self.picture = picture
                 self.notify()

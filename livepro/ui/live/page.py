@@ -150,6 +150,13 @@ def unnamed(shown: Picture) -> list[Text]:
     return [Text(f"  {percent:.0f} % of the instructions are yet to be looked into: of new blocks", "dim")]
 
 
+def known_part(shown: Picture) -> str:
+    """Of how many instructions types are known, if not of all."""
+    if shown.unnamed * 100 <= shown.selected.total:
+        return ""
+    return f" of {100 - 100 * shown.unnamed / shown.selected.total:.0f} % so far"
+
+
 def overview(state: State, shown: Picture, paper: Paper) -> list[Text]:
     """Threads, types beside SIMD, functions."""
     gap = 1 if paper.height >= TALL - 8 else 0
@@ -160,7 +167,10 @@ def overview(state: State, shown: Picture, paper: Paper) -> list[Text]:
     out = lists.threads(state, shown, replace(paper, height=for_threads))
     out += [Text("")] * gap
     half = replace(paper, width=paper.width // 2)
-    left = [Text("  instruction types", "dim"), *lists.types(state, shown, half, most=middle)]
+    left = [
+        Text("  instruction types" + known_part(shown), "dim"),
+        *lists.types(state, shown, half, most=middle),
+    ]
     right = [Text("  SIMD by set and width", "dim"), *lists.simd(state, shown, half, most=middle)]
     for at in range(middle + 1):
         line = left[at].copy() if at < len(left) else Text("")
