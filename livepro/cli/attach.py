@@ -64,6 +64,12 @@ def parser() -> Parser:
     how.add_argument(
         "--engine", choices=NAMES, default="auto", help="what watches the process (default: auto)"
     )
+    how.add_argument(
+        "--live",
+        action=argparse.BooleanOptionalAction,
+        help="watch the counts meanwhile, on a screen of their own: ? there tells the keys "
+        "(default: on a terminal, without --quiet)",
+    )
     options.add_to(out)
     return out
 
@@ -118,8 +124,9 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
 
     pid = process(args)
     gc.disable()
+    view = options.live_view(capture=False) if wants_live(args) else None
     line = progress_line(args.quiet)
-    with line or nullcontext():
+    with view or nullcontext(), line or nullcontext():
         return attach(
             pid,
             engine=args.engine,
@@ -129,6 +136,15 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
             interval_size=plan.interval_size,
             bbv_dialect=plan.rule.dialect.value,
             progress=line,
+            live=view,
             serve=True,
             metrics=args.metrics,
         )
+
+
+def wants_live(args: argparse.Namespace) -> bool:
+    """Whether there is to be a live view: as asked, else where somebody can see it."""
+    if args.live is not None:
+        return bool(args.live)
+    seen = sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return seen and not args.quiet

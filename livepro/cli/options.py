@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli.parser import count, names
+
+if TYPE_CHECKING:
+    from livepro.ui.live.app import LiveView
 
 
 def add_to(out: argparse.ArgumentParser) -> None:
@@ -68,3 +72,12 @@ def add_to(out: argparse.ArgumentParser) -> None:
         help="exact: intervals of exactly N instructions, the last one short; exp-bbv: cut where "
         "exp-bbv cuts, the last partial interval dropped (default: exact)",
     )
+
+
+def live_view(*, capture: bool) -> LiveView:
+    """A live view on the terminal; with `capture` it keeps the program's output meanwhile.
+    Raises LiveproError where there is no terminal for it."""
+    from livepro.ui.live.app import LiveView
+    from livepro.ui.live.terminal import Terminal
+
+    return LiveView(Terminal.open(), capture=capture)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli import checks, options
+from livepro.cli.options import live_view
 from livepro.cli.parser import Parser
 from livepro.engines import NAMES
 
@@ -91,9 +92,16 @@ def main(argv: Sequence[str]) -> int:
     from livepro.cli import outputs
 
     plan = outputs.plan(args, chosen, os.environ)
-    result = execute(args, command, plan)
+    status: int | None
+    view = live_view(capture=True) if args.live else None
+    with view or nullcontext():
+        result = execute(args, command, plan, view)
+        status = result.exit
+        if status is None and view is not None:
+            status = left_to_itself(result)  # what it writes goes through the view's hands
     complete = outputs.report(args, chosen, plan, result)
-    status = left_to_itself(result) if result.exit is None else result.exit
+    if status is None:
+        status = left_to_itself(result)
     return status if complete else outputs.UNWRITTEN
 
 
@@ -105,7 +113,9 @@ def left_to_itself(result: RunResult) -> int:
     return 0
 
 
-def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> RunResult:
+def execute(
+    args: argparse.Namespace, command: tuple[str, ...], plan: Plan, view: LiveView | None
+) -> RunResult:
     """The run itself, with a live view or a progress line where there is a terminal."""
     from livepro.api import run
     from livepro.ui.progress import progress_line
@@ -114,9 +124,8 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
     # collector would go through it again and again.
     gc.disable()
     sys.stdout.flush()
-    view = live_view() if args.live else None
     line = progress_line(args.quiet)
-    with view or nullcontext(), line or nullcontext():
+    with line or nullcontext():
         return run(
             command,
             engine=args.engine,
@@ -130,11 +139,3 @@ def execute(args: argparse.Namespace, command: tuple[str, ...], plan: Plan) -> R
             serve=True,
             metrics=args.metrics,
         )
-
-
-def live_view() -> LiveView:
-    """A view on the terminal. Raises LiveproError where there is none."""
-    from livepro.ui.live.app import LiveView
-    from livepro.ui.live.terminal import Terminal
-
-    return LiveView(Terminal.open(), capture=True)

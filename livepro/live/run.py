@@ -88,7 +88,7 @@ class LiveRun:
 
     def notify(self) -> None:
         """Make `changed` readable."""
-        with suppress(OSError):  # nobody looks any more
+        with suppress(OSError, ValueError):  # nobody looks any more
             os.eventfd_write(self.changed, 1)
 
     def seen(self) -> None:

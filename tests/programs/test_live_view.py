@@ -236,6 +236,31 @@ def test_saving_and_resetting(engine: str, builder: Builder, open_session: Start
     assert end["instructions"] == int(shown[1].replace(",", ""))
 
 
+@pytest.mark.parametrize(
+    ("keys", "options"), [("q", ()), ("d", ()), ("\x03", ()), ("", ("--duration", "3s"))]
+)
+def test_attached_and_let_go(keys: str, options: tuple[str, ...], builder: Builder) -> None:
+    """The view is the default for attach on a terminal; leaving it in whatever way lets the process go."""
+    program = subprocess.Popen(
+        [builder.hosted("watched")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"begins\n"
+    time.sleep(0.1)  # to where it computes
+    session = Session([sys.executable, "-m", "livepro", "attach", *options, str(program.pid)], 80, 24, {})
+    session.until(lambda screen: "add_up" in screen and "blocks  2 threads" in screen)
+    session.send(keys)
+    assert session.finish() == 0
+    session.check_restored()
+    assert "Hottest blocks" in session.after()
+    assert "failed" not in session.after()
+    assert program.poll() is None
+    program.send_signal(signal.SIGINT)
+    output, _ = program.communicate(timeout=PATIENCE)
+    assert (program.returncode, output) == (3, b"has ended: input 0, terminals 00\n")
+    os.close(session.master)
+
+
 def test_leaving_early_lets_the_program_go_on(builder: Builder, open_session: Start) -> None:
     session = open_session(str(builder.hosted("watched")))
     session.until("blocks  2 threads")
