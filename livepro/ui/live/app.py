@@ -104,6 +104,7 @@ class Loop:
         self._terminal = terminal
         self._output = output if output is not None and output.captures else None
         self._keys = KeyReader()
+        self._shown: Picture | None = None
         self._ascii = not terminal.utf8
         actions = run.actions
         possible = (
@@ -138,10 +139,19 @@ class Loop:
             run.query = self._state.query()
             run.paused = self._state.paused
 
+    def _picture(self) -> Picture | None:
+        """The latest picture; while the display is paused, the one that it was paused at, or what
+        has been asked for since."""
+        latest, shown = self._run.picture, self._shown
+        if self._state.paused and latest is not None and shown is not None and latest.query == shown.query:
+            return shown
+        self._shown = latest
+        return latest
+
     def _draw(self) -> None:
         columns, rows = self._terminal.size
         paper = Paper(columns, rows, self._ascii)
-        shown = self._run.picture
+        shown = self._picture()
         if shown is not None and self._run.ended and self._state.paused:
             shown = replace(shown, ended=True)
         written = self._output.lines() if self._output and self._state.place.view is View.OUTPUT else []
@@ -158,7 +168,7 @@ class Loop:
         self._terminal.draw(page(self._state, shown, paper, written))
 
     def _press(self, key: str) -> None:
-        state, command = press(self._state, key, self._run.picture)
+        state, command = press(self._state, key, self._shown)
         self._state = state
         if command is Command.REDRAW:
             self._terminal.redraw()
