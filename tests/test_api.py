@@ -13,6 +13,7 @@ import pytest
 import livepro
 from fixtures import Builder, assembly
 from livepro.engines.base import Progress
+from livepro.engines.control import Control
 
 
 @pytest.fixture
@@ -43,6 +44,22 @@ def test_the_result_as_data_frames(straight: str) -> None:
     assert sorted(frames) == ["blocks", "itypes", "simd", "threads"]
     assert frames["threads"]["instructions"].tolist() == [13]
     assert frames["blocks"]["instructions"].tolist() == [13]
+
+
+def test_commands_given_before_the_program_starts(straight: str) -> None:
+    """They wait for it."""
+    futures = []
+
+    def begin(control: Control) -> None:
+        futures.append(control.submit(lambda: control.execute("snapshot", "first")))
+
+    result = livepro.run([straight], control=begin)
+    assert futures[0].result(0)["snapshots"] == 1
+    assert [s.label for s in result.snapshots] == ["first"]
+    with pytest.raises(livepro.LiveproError, match="The run is over"):
+        late: list[Control] = []
+        livepro.run([straight], control=late.append)
+        late[0].perform("status")
 
 
 def test_children_of_the_host_keep_their_status(straight: str) -> None:

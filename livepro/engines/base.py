@@ -196,7 +196,7 @@ class Engine(ABC):
         if not self.tracer.bell.pid:
             with contextlib.suppress(OSError):
                 self.tracer.bell.hang()
-        if self._detach:
+        if self._detach or self.control.asked:  # before there was a bell
             self.tracer.bell.ring()
 
     def woken(self, thread: TracedThread) -> None:

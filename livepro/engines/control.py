@@ -113,6 +113,11 @@ class Control:
 
     # -- from the thread that runs the engine
 
+    @property
+    def asked(self) -> bool:
+        """Whether something waits to be done."""
+        return bool(self._waiting)
+
     def serve(self) -> None:
         """Do what has been handed over."""
         while self._waiting:
