@@ -227,7 +227,7 @@ class ThreadTally:
         """Renumber: what was counted under a key of `rows`, which ascend together, is of the row it names.
         Keys that it lacks must have a count of 0."""
         entries = {rows[key]: count for key, count in self.entries.items() if count}
-        partial = {(rows[key], length): times for (key, length), times in self.partial.items()}
+        partial = {(rows[key], length): times for (key, length), times in self.partial.items() if times}
         self.entries = defaultdict(int, entries)
         self.partial = defaultdict(int, partial)
         self.intervals = [

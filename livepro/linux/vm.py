@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+from collections.abc import Callable
 
 _library = ctypes.PyDLL(None, use_errno=True)
 _readv = _library.process_vm_readv
@@ -19,7 +20,7 @@ for _function in (_readv, _writev):
         ctypes.c_long,
     )
 
-_KCMP_VM = 1  # include/uapi/linux/kcmp.h
+_KCMP_VM, _KCMP_SIGHAND = 1, 4  # include/uapi/linux/kcmp.h
 _WORD = 8
 
 
@@ -56,15 +57,42 @@ class Words:
         return bool(_writev(self._tid, self._local, 1, self._remote, 1, 0) == _WORD)
 
 
+def _transfer(call: Callable[..., int], tid: int, address: int, buffer: ctypes.Array[ctypes.c_char]) -> bool:
+    size = len(buffer)
+    vectors = (ctypes.c_uint64 * 4)(ctypes.addressof(buffer), size, address, size)
+    here = ctypes.addressof(vectors)
+    return bool(call(tid, here, 1, here + 16, 1, 0) == size)
+
+
+def read(tid: int, address: int, size: int) -> bytes | None:
+    """Memory as the process itself may read it; None where it may not."""
+    buffer = ctypes.create_string_buffer(size)
+    return buffer.raw if _transfer(_readv, tid, address, buffer) else None
+
+
+def write(tid: int, address: int, data: bytes) -> bool:
+    """Write memory as the process itself may; False where it may not."""
+    return _transfer(_writev, tid, address, ctypes.create_string_buffer(data, len(data)))
+
+
 def shares_memory(kcmp: int, tid: int, other: int) -> bool | None:
     """Whether two threads share their memory; None if the kernel does not say.
 
     `kcmp` is the number of the system call of that name, for which C libraries
     have no function (kcmp(2); it may be configured out or forbidden).
     """
+    return _shares(kcmp, tid, other, _KCMP_VM)
+
+
+def shares_handlers(kcmp: int, tid: int, other: int) -> bool | None:
+    """Whether two threads share their signal handlers, likewise."""
+    return _shares(kcmp, tid, other, _KCMP_SIGHAND)
+
+
+def _shares(kcmp: int, tid: int, other: int, what: int) -> bool | None:
     ctypes.set_errno(0)
     order = _library.syscall(
-        *(ctypes.c_long(n) for n in (kcmp, tid, other, _KCMP_VM, 0, 0)),
+        *(ctypes.c_long(n) for n in (kcmp, tid, other, what, 0, 0)),
     )
     if order == -1 and ctypes.get_errno() in (errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ESRCH):
         return None

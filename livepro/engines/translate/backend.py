@@ -66,6 +66,9 @@ class Emitter(Protocol):
         """What the lookup table leads to for `target`: goes on behind itself if that is where
         the branch leads, else elsewhere."""
 
+    def resume(self) -> bytes:
+        """What returns from signal handlers lead to, where they stay in the cache (else nothing)."""
+
 
 class Backend(Protocol):
     """One instruction set's part of the engine. Implementations are stateless.
@@ -93,6 +96,9 @@ class Backend(Protocol):
     movable: bool
     """Whether copies say which of their fields depend on where things are (`Emitted.fields`),
     those that lead somewhere being distances from their own end: then translations can be kept."""
+    enters_handlers: bool
+    """Whether the kernel can be told of an entry into a code cache as a signal handler: that is,
+    whether threads reach their areas as soon as they are there."""
 
     text: Callable[[int, bytes], Text]
     """Code to decode: its address, its bytes."""
@@ -166,6 +172,17 @@ class Backend(Protocol):
     def give_back(self, registers: Any, words: Words, which: int = 0) -> None:
         """Restore the registers that a lookup or a comparison borrows, or those that
         `Emitted.borrowed` says."""
+
+    def prepare_return(self, words: Words, area: int, resume: int) -> None:
+        """Prepare a new thread's area, at `area`, for returns from signal handlers that stay in
+        the cache; `resume` is where `Emitter.resume` is."""
+
+    def retreat(self, registers: Any, words: Words) -> None:
+        """Give a thread back the registers that preparing such a return has borrowed."""
+
+    def catch_up(self, registers: Any, words: Words, read: Callable[[int, int], bytes]) -> bool:
+        """Carry out the emitted instruction at which a thread is; False if that is left to it.
+        Changes `registers` and `words`; `read` reads the thread's memory."""
 
     def behind_syscall(self, registers: Any, pc: int) -> None:
         """Set what a system call leaves in registers besides its result; `pc` is behind it."""

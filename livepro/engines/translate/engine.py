@@ -14,6 +14,7 @@ import numpy as np
 from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
+from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.halting import Halting
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
@@ -22,7 +23,7 @@ from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN
 from livepro.linux import ptrace
-from livepro.linux.vm import shares_memory
+from livepro.linux.vm import shares_handlers, shares_memory
 from livepro.linux.wait import WALL
 from livepro.tracee import TracedProcess, TracedThread
 
@@ -52,6 +53,7 @@ class TranslateEngine(Halting):
         area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
+        self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
             state.clock = IntervalClock(state.words, tally, space, self.options.cut)
             if self.control.paused:
@@ -79,8 +81,13 @@ class TranslateEngine(Halting):
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
+        actions = SignalActions()
         if parent is not None and parent in self._spaces:
             self._inherited[process] = self._spaces[parent]
+            actions = self._actions[parent]
+            if not shares_handlers(self._numbers["kcmp"], process.pid, parent.pid):
+                actions = actions.copy(process.pid)
+        self._actions[process] = actions
 
     def _inherit(self, thread: TracedThread, space: CodeSpace) -> CodeSpace:
         """The code space of a forked child: its parent's, if they share memory until an
@@ -120,6 +127,7 @@ class TranslateEngine(Halting):
             self._backend.behind_syscall(registers, place.pc)
             setattr(registers, self.isa.registers.pc, place.pc)
         self._backend.let_go(tid, registers)
+        self._give_handlers_back(parent, tid, space)
         self._take_down(parent, tid, space)
         return True
 
@@ -201,6 +209,7 @@ class TranslateEngine(Halting):
         """Take a thread's counters down and give its area back."""
         state.space.generated.repair()
         del self._states[state.thread.tid]
+        self._deferring.pop(state.thread.tid, None)
         self._collect(state)
         state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
         state.tally.closed = True
@@ -220,6 +229,7 @@ class TranslateEngine(Halting):
     # -- what the engine delivers
 
     def process_ended(self, process: TracedProcess) -> None:
+        self._actions.pop(process, None)
         space = self._spaces.pop(process, None)
         if space is not None:
             self._write_down(self.records[process], space)

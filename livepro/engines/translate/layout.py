@@ -32,6 +32,23 @@ SITE = 0x50
 """The slot of the block whose indirect branch was looked up last."""
 OWN = 0x58
 """The program's own value of the general register that leads to the area, where that is one."""
+NOWHERE = 0xFFFF_FFFF
+"""No slot: the lookup behind a return from a signal handler."""
+RESUMED = 0x70
+"""Where a return from a signal handler leads to."""
+FRAME_AT = 0x60
+"""The address of `FRAME`."""
+DEFERRING = 0x68
+"""Not 0 while signals are kept from the thread, which then has to stop at system calls; a
+return from a signal handler sets it to 0, as it sets the signal mask."""
+FRAME = 0x800
+"""What a return from a signal handler restores registers from: a copy of the signal frame's
+part, but that it leads into a cache."""
+ACTION = 0xC00
+FORMER_ACTION = 0xC20
+"""Two struct sigaction, that a thread tells the kernel and is told."""
+SCRATCH_ACTION = 0xC40
+"""In the first area, one that livepro tells the kernel."""
 COUNTERS = 0x1000
 MAX_SLOTS = (1 << 20) - COUNTERS // 8
 AREA_SIZE = COUNTERS + MAX_SLOTS * 8

@@ -13,7 +13,10 @@ import signal
 from abc import abstractmethod
 from typing import Any
 
-from livepro.engines.translate.cache import Block, Stop
+import numpy as np
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.cache import Place, Stop
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.taking import TakingOver, is_event
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -70,17 +73,18 @@ class Leaving(TakingOver):
             self._park(state, state.thread.registers(), pc)
             return
         place = state.space.locate(pc)
-        if place is not None and not place.exact and self._before_call(place.block, place.index):
+        if place is not None and not place.exact and self._before_call(place):
             # In the check of the call's number, which has changed rcx. So will the call, and
             # stepping into that could take for ever.
             self._uncount(state, place.block, place.index, counted=place.counted)
             self._park(state, state.thread.registers(), place.pc)
             return
-        self._deliver_or_settle(state)
+        self._deliver_or_settle(state, state.thread.registers())
 
     @staticmethod
-    def _before_call(block: Block, index: int) -> bool:
-        return block.source.facts[index].flow is Flow.SYSCALL
+    def _before_call(place: Place) -> bool:
+        source = place.block.source
+        return source.facts[place.index].flow is Flow.SYSCALL and not source.leaves
 
     # -- where threads would be let run on
 
@@ -131,14 +135,27 @@ class Leaving(TakingOver):
         """Let a thread go at the program's address `pc` with these registers, but its own segment base."""
         thread, space = state.thread, state.space
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile
-            if state.mask is not None:
-                ptrace.set_signal_mask(thread.tid, state.mask)
+            self._restore_mask(state)
             setattr(registers, self.isa.registers.pc, pc)
             self._backend.set_own(thread.tid, registers, state.words, state.program_base)
+            actions = self._actions[thread.process]
+            if actions.known:
+                # Before any thread is out: none must enter a handler in the cache from there.
+                self._give_handlers_back(thread.process, thread.tid, space)
+                actions.forget()
         self._close(state)
         if not self._in_use(space):
             self._take_down(thread.process, thread.tid, space)
         self.tracer.release(thread)
+
+    def _give_handlers_back(self, process: TracedProcess, tid: int, space: CodeSpace) -> None:
+        """Tell the kernel, through a stopped thread that is out of the cache, of the handlers
+        that the program itself has set."""
+        calls = self._calls(process, tid)
+        at = layout.SCRATCH_ACTION
+        for number, action in self._actions[process].known.items():
+            space.memory.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
+            calls.call(self._numbers["rt_sigaction"], number, space.memory.area_address(0) + at, 0, 8)
 
     def _in_use(self, space: CodeSpace) -> bool:
         """Whether a thread may yet be in one of a space's caches."""

@@ -27,6 +27,9 @@ _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-c
 _MAP_SHARED, _MAP_FIXED, _MAP_FIXED_NOREPLACE, _MAP_NORESERVE = 0x01, 0x10, 0x100000, 0x4000
 _MAP_PRIVATE, _MAP_ANONYMOUS = 0x02, 0x20
 
+BELOW_RED_ZONE = 1024
+"""Bytes below the stack pointer that no program uses."""
+
 _MIDDLE = 0x2000_0000_0000  # a quarter of the 47-bit user address space
 
 # Blocked in a thread that makes a call for livepro: all signals but those that the kernel

@@ -14,6 +14,7 @@ import time
 
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
+from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.keeping import Shelf, cache_size, identity, restore
 from livepro.engines.translate.space import CodeSpace
@@ -26,7 +27,7 @@ from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.stops import WAIT_FLAGS
 
-_BELOW_RED_ZONE = 1024  # bytes below the stack pointer that no program uses
+_POLL = 0.0003  # seconds between looks at threads while one is given time
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -50,11 +51,17 @@ class CacheRunner(Engine):
         )
         self._moving = named("mremap", "shmat")
         self._acting = named("rt_sigaction")
+        self._masking = named(  # see, change or hand on the signal mask
+            *("rt_sigprocmask", "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "rt_sigreturn"),
+            *("pselect6", "ppoll", "epoll_pwait", "epoll_pwait2", "io_pgetevents", "io_uring_enter"),
+            *("clone", "clone3", "fork", "vfork", "execve", "execveat"),
+        )
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
         self._watched = self._remapping | self._acting | self.inprocess.numbers | named(*more)
         self._reader = self._backend.reader()
-        self._handlers: dict[TracedProcess, int] = {}
+        self._actions: dict[TracedProcess, SignalActions] = {}
         self._states: dict[int, TranslatedThread] = {}
+        self._deferring: dict[int, float] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
@@ -98,11 +105,11 @@ class CacheRunner(Engine):
 
     def _watch(self) -> None:
         threads, dispatch, states = self.tracer.threads, self.tracer.dispatch, self._states
-        wait = os.waitpid
+        wait = self._wait
         running = Mode.RUNNING
         while threads or self.tracer.busy:
             try:
-                tid, status = wait(-1, WAIT_FLAGS)
+                tid, status = wait()
             except ChildProcessError:
                 break
             self.stops += 1
@@ -113,6 +120,33 @@ class CacheRunner(Engine):
                         self._stopped_in_cache(state)
                     continue
             dispatch(tid, status)
+
+    def _wait(self) -> tuple[int, int]:
+        """The next thread that has stopped or ended, and how."""
+        while self._deferring:
+            tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
+            if tid:
+                return tid, status
+            now = time.monotonic()
+            for late in [tid for tid, until in self._deferring.items() if until <= now]:
+                del self._deferring[late]
+                with contextlib.suppress(OSError):
+                    ptrace.call(ptrace.PTRACE_INTERRUPT, late)
+            time.sleep(_POLL)
+        return os.waitpid(-1, WAIT_FLAGS)
+
+    def _restore_mask(self, state: TranslatedThread) -> None:
+        """Let the program's own signal mask be in force again."""
+        if state.mask is None:
+            return
+        at = layout.DEFERRING // 8
+        if not state.deferred or state.words[at]:  # else a return from a handler has set the mask
+            ptrace.set_signal_mask(state.thread.tid, state.mask)
+        state.mask = None
+        if state.deferred:
+            state.deferred = 0
+            state.words[at] = 0
+            self._deferring.pop(state.thread.tid, None)
 
     def _stopped_in_cache(self, state: TranslatedThread) -> None:
         tid = state.thread.tid
@@ -176,11 +210,14 @@ class CacheRunner(Engine):
         self._backend.give_back(registers, state.words)
         if self._backend.faults_before(target):
             # The processor faults before such a branch retires: undo what it did, and
-            # let it fault at its own place.
-            source = space.block(int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF)
-            self._backend.undo_branch(registers, source.source.facts[-1])
-            state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
-            target = source.source.pc + source.source.offsets[-2]
+            # let it fault at its own place. (Behind a return from a signal handler the fault
+            # is at the target.)
+            site = int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF
+            if site != layout.NOWHERE:
+                source = space.block(site)
+                self._backend.undo_branch(registers, source.source.facts[-1])
+                state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
+                target = source.source.pc + source.source.offsets[-2]
         state.thread.set_registers(registers)
         self._step_natively(state, target)
 
@@ -252,7 +289,7 @@ class CacheRunner(Engine):
     def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
         """Means to map more of livepro's memory, through a stopped thread."""
         injector = memory.Injector(thread, self.isa.registers, gadget, self._numbers["tkill"])
-        scratch = getattr(thread.registers(), self.isa.registers.sp) - _BELOW_RED_ZONE
+        scratch = getattr(thread.registers(), self.isa.registers.sp) - memory.BELOW_RED_ZONE
         return memory.Sharing(injector, thread.process.memory, self._numbers, scratch)
 
     # -- native steps
@@ -262,7 +299,12 @@ class CacheRunner(Engine):
         block = stop.block
         assert block is not None
         state.native = stop
-        self._step_natively(state, block.source.pc + block.source.offsets[stop.index])
+        self._prepare_native(state, block.source.pc + block.source.offsets[stop.index])
+        if block.source.facts[stop.index].flow is Flow.SYSCALL:
+            self._before_system_call(state)
+        elif state.mask is not None:
+            self._restore_mask(state)
+        ptrace.call(ptrace.PTRACE_SINGLESTEP, state.thread.tid)
 
     def _step_natively(self, state: TranslatedThread, pc: int) -> None:
         """Execute one instruction at the program's address `pc`."""
@@ -319,13 +361,49 @@ class CacheRunner(Engine):
         area = state.space.memory.area_address(state.area)
         state.program_base = self._backend.enter_area(state.thread.tid, area, state.words)
 
+    def _before_system_call(self, state: TranslatedThread) -> None:
+        names = self.isa.registers
+        number = getattr(state.before, names.syscall_number)
+        if state.mask is not None:
+            if number in self._masking:
+                self._restore_mask(state)
+            else:
+                # It may send the thread a signal, or wait for one; or be what comes next in a
+                # program that is left no time.
+                ptrace.set_signal_mask(state.thread.tid, state.mask | 1 << state.deferred - 1)
+        if not self._backend.enters_handlers or number not in self._acting:
+            return
+        thread, space = state.thread, state.space
+        registers = thread.registers()
+        actions = self._actions[thread.process]
+        area = space.memory.area_address(state.area)
+        state.change = actions.begin(thread.tid, registers, names, state.words, area, space.entry)
+        if state.change is not None:
+            thread.set_registers(registers)
+
+    def _changed_action(self, state: TranslatedThread, *, made: bool = True) -> None:
+        """An rt_sigaction has been `made`, or is put off, that tells the kernel otherwise than
+        the program meant."""
+        thread, change = state.thread, state.change
+        assert change is not None
+        state.change = None
+        registers = thread.registers()
+        actions, names = self._actions[thread.process], self.isa.registers
+        if made:
+            actions.finish(change, thread.tid, registers, names, state.words, state.space.handlers)
+        else:
+            actions.undo(change, registers, names)
+        thread.set_registers(registers)
+
     def _after_system_call(self, state: TranslatedThread, *, returned: bool) -> None:
         if returned:  # not by sigreturn, whose registers are all the program's own
             self.isa.after_step(Quirk.SYSCALL, state.thread)
         registers = self.isa.registers
         number = getattr(state.before, registers.syscall_number)
-        if number in self._acting:
-            self._handlers.pop(state.thread.process, None)
+        if state.change is not None:
+            self._changed_action(state)
+        elif number in self._acting:
+            self._actions[state.thread.process].forget()
         elif number in self._remapping:
             address, size, protection = (
                 getattr(state.before, name) for name in registers.syscall_arguments[:3]

@@ -17,6 +17,8 @@ class SourceBlock:
     `special` are the indices of those that are not just copied. `target` is
     where a direct terminator leads. `cut` says that the block ends
     without a terminator, before bytes that cannot be read or (`invalid`) decoded.
+    `leaves` says that it ends with a return from a signal handler: what is behind one is
+    not executed, and no part of the block.
     """
 
     pc: int
@@ -27,6 +29,7 @@ class SourceBlock:
     target: int
     cut: bool
     invalid: bool = False
+    leaves: bool = False
 
     @property
     def end(self) -> int:

@@ -37,20 +37,23 @@ class CodeSpace(Translations):
         self._returns: list[int] = []
         self._urgent: list[int] = []
         self.generated = GeneratedCode(process, self.forget)
+        self.handlers: dict[int, int] = {}
+        self._entries: dict[int, int] = {}
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
         child = CodeSpace(process, memory, self.backend, self.reader, self.emitter)
         self.copy_into(child, caches)
         child.generated = self.generated.fork(process, child.forget)
+        child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         return child
 
     # -- translating
 
-    def translate(self, pc: int, *, landing: bool = False) -> int | None:
-        """Translate the block at `pc` and, eagerly, likely successors. Returns where its copy
-        starts; None when its first instruction cannot be read or decoded. `landing`
-        enters it in the lookup table."""
+    def translate(self, pc: int, *, landing: bool = False, eager: int = _EAGER) -> int | None:
+        """Translate the block at `pc` and, eagerly, likely successors (so many at most). Returns
+        where its copy starts; None when its first instruction cannot be read or
+        decoded. `landing` enters it in the lookup table."""
         landings = self.lookup.landings
         slot = self.slots.get(pc)
         if slot is None:
@@ -64,7 +67,7 @@ class CodeSpace(Translations):
             target = self._urgent.pop()
             if target not in self.slots:
                 self._chain(target, False, likely=False)
-        budget = _EAGER
+        budget = eager
         while budget and (self._returns or self._queue):
             if self._returns:
                 target, lands = self._returns.pop(), True
@@ -254,6 +257,22 @@ class CodeSpace(Translations):
         at = self._cold(cache, text, 16)
         self._patch(cache, at + len(text) - 4, start)
         self._enter(cache, at, check, pc, likely=likely)
+
+    def entry(self, handler: int) -> int:
+        """An address that leads to the program's `handler` for as long as there is the space;
+        `handlers` has it by that address."""
+        entry = self._entries.get(handler)
+        if entry is None:
+            jump = self.backend.jump
+            cache = self.caches.general(handler, layout.REACH) or self.caches.all[0]
+            # Of one instruction, its field aligned: a thread is at its start, or not in it.
+            entry = (cache.cold + len(jump) + 3 & -4) - len(jump)
+            self._write(cache, entry, jump)
+            cache.cold = entry + len(jump)
+            self._entries[handler] = entry
+            self.handlers[entry] = handler
+            self._exit(cache, cache.cold - 4, handler)
+        return entry
 
     def _enter(self, cache: Cache, at: int, landing: Landing, pc: int, *, likely: bool) -> None:
         """Enter a landing for `pc` that is at `at`."""

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.translate.actions import Change
 from livepro.engines.translate.cache import Stop
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
@@ -26,8 +27,11 @@ class TranslatedThread:
     """One thread: its area, its mode, and what it is in the middle of.
 
     `held` is a signal (number and siginfo) to be delivered at the next boundary, `mask`
-    the program's signal mask while livepro's own is in force, `asking` where it stands while a command
-    of its own is carried out.
+    the program's signal mask while livepro's own is in force, `change` an rt_sigaction
+    that is being made. `streak` signals in a row, since `since`, have each found the
+    thread where it returned from the handler of the one before; `deferred` is a signal
+    that is put off for that reason (0: none). `asking` is where it stands while a
+    command of its own is carried out.
     """
 
     __slots__ = (
@@ -35,7 +39,9 @@ class TranslatedThread:
         "asking",
         "at",
         "before",
+        "change",
         "clock",
+        "deferred",
         "frame",
         "held",
         "mask",
@@ -43,7 +49,9 @@ class TranslatedThread:
         "native",
         "program_base",
         "record",
+        "since",
         "space",
+        "streak",
         "tally",
         "thread",
         "words",
@@ -65,6 +73,10 @@ class TranslatedThread:
         self.frame: tuple[int, int] | None = None
         self.held: tuple[int, Any] | None = None
         self.mask: int | None = None
+        self.change: Change | None = None
+        self.deferred = 0
+        self.streak = 0
+        self.since = 0.0
         self.program_base = 0
         self.clock: IntervalClock | None = None
         self.asking: Position | None = None

@@ -44,6 +44,7 @@ class Translations:
         self.others: set[Mapping] = set()
         self.users = 0
         self.gadget = 0
+        self.resume = 0
         self._link = backend.link
         self._stop = backend.stop
         self._synchronise = backend.synchronise
@@ -58,7 +59,7 @@ class Translations:
 
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
         """Let a forked child, whose memory holds copies of the files, have the same."""
-        child.gadget = self.gadget
+        child.gadget, child.resume = self.gadget, self.resume
         for mine, file in zip(self.caches.all, caches, strict=True):
             cache = mine.fork(file)
             cache.recall = child.recall
@@ -201,8 +202,8 @@ class Translations:
         return [(0, cache.hot - cache.base), (cache.middle, cache.cold - cache.base)]
 
     def add_cache(self, file: SharedFile, module: Mapping | None = None, key: str = "") -> Cache:
-        """Begin a cache. The first holds the system call gadget and
-        the stop that an empty table entry leads to."""
+        """Begin a cache. The first holds the system call gadget, the stop that an empty table
+        entry leads to, and what returns from signal handlers lead to."""
         cache = Cache(len(self.caches.all), file, module, key)
         cache.recall = self.recall
         base = file.base
@@ -214,6 +215,10 @@ class Translations:
             self._write(cache, miss, self._stop)
             self._stops[miss] = Stop("miss")
             self.lookup.clear(miss)
+            self.resume = cache.hot
+            resume = self.emitter.resume()
+            self._write(cache, self.resume, resume)
+            cache.hot += len(resume)
         return cache
 
     def cache_for(self, pc: int) -> Cache | None:

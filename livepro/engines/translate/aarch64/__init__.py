@@ -17,6 +17,7 @@ class AArch64:
     jump = encode.pack([encode.B])
     arrival = encode.ARRIVAL
     index_shift = 2
+    enters_handlers = False
     movable = False
     stepped_calls = ("clone", "clone3")
     text = Text
@@ -37,6 +38,9 @@ class AArch64:
     faults_before = staticmethod(machine.faults_before)
     undo_branch = staticmethod(machine.undo_branch)
     give_back = staticmethod(machine.give_back)
+    prepare_return = staticmethod(machine.prepare_return)
+    retreat = staticmethod(machine.retreat)
+    catch_up = staticmethod(machine.catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = staticmethod(machine.own_frame)
 

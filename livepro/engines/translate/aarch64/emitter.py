@@ -377,6 +377,10 @@ class Emitter:
         """Nothing: instructions are aligned."""
         return b""
 
+    def resume(self) -> bytes:
+        """Nothing: returns from signal handlers are stepped."""
+        return b""
+
     @staticmethod
     def landing(target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if x0 is the

@@ -12,6 +12,7 @@ instructions mention x18 and 3 % mention x28.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from livepro.engines.translate import layout
@@ -134,4 +135,18 @@ def behind_syscall(registers: Any, pc: int) -> None:
 
 def raises_trap(encoding: bytes) -> bool:
     """Never: a breakpoint's trap does not look like a step's."""
+    return False
+
+
+def prepare_return(words: Words, area: int, resume: int) -> None:
+    """Returns from signal handlers are stepped here: a thread reaches its area through a general
+    register, which the kernel restores as the program's own."""
+
+
+def retreat(registers: Any, words: Words) -> None:
+    """See `prepare_return`: there is nothing to undo."""
+
+
+def catch_up(registers: Any, words: Words, read: Callable[[int, int], bytes]) -> bool:
+    """Emitted instructions are left to the thread, which is stepped."""
     return False

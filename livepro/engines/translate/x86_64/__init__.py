@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from livepro.engines.translate.x86_64 import encode, machine
+from livepro.engines.translate.x86_64.catchup import catch_up
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
 
@@ -19,6 +20,7 @@ class X86_64:
     stepped_calls = ()
     synchronise = None
     movable = True
+    enters_handlers = True
     text = Text
     reader = Reader
     emitter = Emitter
@@ -35,6 +37,9 @@ class X86_64:
     faults_before = staticmethod(machine.faults_before)
     undo_branch = staticmethod(machine.undo_branch)
     give_back = staticmethod(machine.give_back)
+    retreat = staticmethod(machine.retreat)
+    prepare_return = staticmethod(machine.prepare_return)
+    catch_up = staticmethod(catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = None
 

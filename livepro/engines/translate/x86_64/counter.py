@@ -44,6 +44,8 @@ class CounterEmitter:
         live: int = ALL
         if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
             live = emitted.live = live_out(block)
+        elif block.leaves:
+            live = 0  # a return from a signal handler restores all
         best = -1
         for index in range(last, -1, -1):
             facts = facts_of[index]

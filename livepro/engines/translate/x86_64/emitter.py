@@ -18,8 +18,11 @@ from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
 from livepro.engines.translate.x86_64.facts import Facts, Kind
+from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 
-_S_REP, _S_REP_COUNT = layout.SPILL[2:4]
+_S_REP, _S_REP_COUNT, _S_RSP = layout.SPILL[2:5]
+
+_CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
 
@@ -131,7 +134,10 @@ class Emitter(CounterEmitter):
             elif kind is Kind.REP:
                 self._rep(emitted, encoding, index)
             elif kind is Kind.SYSCALL:
-                self._system_call(emitted, index, before, block.pc + start)
+                if block.leaves and start == offsets[-1]:
+                    self._return_from_signal(emitted, block.end)
+                else:
+                    self._system_call(emitted, index, before, block.pc + start)
                 number = -1
             elif kind is Kind.NATIVE:
                 self._native(emitted, index)
@@ -196,19 +202,43 @@ class Emitter(CounterEmitter):
         if number in self._watched:
             self._native(emitted, index)
             return
+        call = encode.SYSCALL + encode.move_absolute(encode.RCX, end)
         if number < 0:
             out += self._check_number
             emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))
-            behind = len(out) + len(encode.INT3 + encode.SYSCALL + encode.move_absolute(encode.RCX, end))
-            self._native(emitted, index, behind)
-            # The boundary is behind the check, which borrows what the call overwrites: who
-            # steps on to a boundary must not make the call.
-            emitted.runs[-1] = (index, len(out))
+            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
+        out += _CHECK_DEFERRING
+        self._native(emitted, index, len(out) + len(encode.INT3 + call))
+        # The boundary is behind the checks, which borrow what the call overwrites: who
+        # steps on to a boundary must not make the call.
+        emitted.runs[-1] = (index, len(out))
         out += encode.SYSCALL
         # The instruction leaves its return address in rcx: it must be the program's.
         emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
         out += encode.move_absolute(encode.RCX, end)
         emitted.fields.append((Field.ADDRESS, len(out) - 8))
+
+    @staticmethod
+    def _return_from_signal(emitted: Emitted, end: int) -> None:
+        """Restore registers from a copy of the frame that leads to `resume`, which goes on
+        where the frame itself leads."""
+        out = emitted.code
+        begin = len(out)
+        out += SAVE_RAX + SAVE_RCX
+        for word in range(CONTEXT_SIZE // 8):
+            out += encode.load_stack(encode.RCX, word * 8)
+            to = layout.RESUMED if word == CONTEXT_PC // 8 else layout.FRAME + word * 8
+            out += encode.store_area(encode.RCX, to)
+        out += encode.store_area_immediate(layout.DEFERRING, 0)
+        out += encode.store_area(encode.RSP, _S_RSP)
+        out += encode.load_area(encode.RSP, layout.FRAME_AT)
+        emitted.retreat = begin, len(out) + 1
+        out += encode.SYSCALL
+        # Reached only if the call is refused (by a filter).
+        out += encode.load_area(encode.RSP, _S_RSP)
+        out += encode.move_absolute(encode.RCX, end)
+        emitted.fields.append((Field.ADDRESS, len(out) - 8))
+        emitted.falls = end
 
     def _terminator(
         self,
@@ -317,6 +347,11 @@ class Emitter(CounterEmitter):
             emitted.code.extend(text)
 
     # -- what is not a copy
+
+    def resume(self) -> bytes:
+        """What a return from a signal handler leads to: looks up where its frame leads."""
+        out = SAVE_RAX + SAVE_RCX + encode.load_area(encode.RAX, layout.RESUMED)
+        return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self._lookup
 
     def landing(self, target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if rax is

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-RAX, RCX = 0, 1
+RAX, RCX, RSP = 0, 1, 4
 
 _GS = b"\x65"
 INT3 = b"\xcc"
@@ -34,6 +34,11 @@ def store_area(register: int, offset: int) -> bytes:
 def store_area_immediate(offset: int, value: int) -> bytes:
     """mov dword gs:[offset], imm32"""
     return b"\x65\xc7\x04\x25" + _i32(offset) + _u32(value)
+
+
+def load_stack(register: int, offset: int) -> bytes:
+    """mov r64, [rsp + offset]"""
+    return bytes((0x48 | register >> 3 << 2, 0x8B, 0x84 | (register & 7) << 3, 0x24)) + _i32(offset)
 
 
 def load_area(register: int, offset: int) -> bytes:

@@ -68,8 +68,8 @@ class Facts:
     """`reads` and `kills` are the flags read, and surely overwritten whatever they were.
 
     `displacement` is the offset in the encoding of a RIP-relative operand's
-    displacement (0 if it has none). `number` is the value loaded into eax by a
-    `mov eax, imm32`, -1 for other writes to rax, -2 where rax is not written.
+    displacement (0 if it has none). `number` is the value loaded into rax by a
+    `mov` of a constant, -1 for other writes to rax, -2 where rax is not written.
     `immediate` is what a return pops besides its address. `registers_read`
     and `registers_killed` are masks of general registers read, and fully
     overwritten without being read. `memory` tells whether it touches memory
@@ -277,4 +277,6 @@ class FactTable:
     def _number(instruction: Instruction, read: int, killed: int) -> int:
         if instruction.code == Code.MOV_R32_IMM32 and instruction.op0_register == Register.EAX:
             return instruction.immediate32
+        if instruction.code == Code.MOV_RM64_IMM32 and instruction.op0_register == Register.RAX:
+            return max(-1, instruction.immediate32to64)
         return -1 if (read | killed) & 1 else -2

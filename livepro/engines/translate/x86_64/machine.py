@@ -20,6 +20,12 @@ _AREA_BASE = Registers.gs_base.offset
 _TARGET = Registers.rax.offset
 _INT1 = 0xF1
 
+# struct ucontext, to which the stack pointer points at rt_sigreturn, up to its signal mask, and the
+# instruction pointer in it (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
+CONTEXT_SIZE = 304
+CONTEXT_PC = 168
+_S_RSP = layout.SPILL[4]
+
 # si_code of a step's SIGTRAP: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _STEPPED = (1, 2)  # TRAP_BRKPT (on the way out of a system call), TRAP_TRACE
 
@@ -91,6 +97,19 @@ def give_back(registers: Any, words: Words, which: int = 0) -> None:
     """Restore the registers that a lookup or a comparison borrows from the thread's area."""
     registers.rax = int(words[layout.SPILL[0] // 8])
     registers.rcx = int(words[layout.SPILL[1] // 8])
+
+
+def prepare_return(words: Words, area: int, resume: int) -> None:
+    """Prepare a thread's area at `area` for returns from signal handlers, which lead to `resume`."""
+    words[layout.FRAME_AT // 8] = area + layout.FRAME
+    words[(layout.FRAME + CONTEXT_PC) // 8] = resume
+
+
+def retreat(registers: Any, words: Words) -> None:
+    """Undo what has been done to registers to prepare a return from a signal handler."""
+    give_back(registers, words)
+    if registers.rsp == int(words[layout.FRAME_AT // 8]):
+        registers.rsp = int(words[_S_RSP // 8])
 
 
 def behind_syscall(registers: Any, pc: int) -> None:

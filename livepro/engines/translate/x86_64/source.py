@@ -9,12 +9,29 @@ from iced_x86 import Decoder, DecoderError
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64.facts import ALL, Facts, FactTable, Kind
 
+_SIGRETURN = 15  # rt_sigreturn: arch/x86/entry/syscalls/syscall_64.tbl
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL, Kind.COUNTED))
 _ADDRESS_MASK = (1 << 64) - 1
 
 # Direct branches without prefixes by their first byte: (opcode bytes, displacement
 # bytes); 0F is a jcc if 80 to 8F follows (SDM vol. 2, appendix A).
 _BRANCHES = {0xE8: (1, 4), 0xE9: (1, 4), 0xEB: (1, 1), 0x0F: (2, 4)} | dict.fromkeys(range(112, 128), (1, 1))
+
+
+def _up_to_return(block: SourceBlock) -> SourceBlock:
+    """The part of a block up to a return from a signal handler, if it has one."""
+    number = -1
+    for index in block.special:
+        facts = block.facts[index]
+        if facts.kind is Kind.SYSCALL and number == _SIGRETURN:
+            count = index + 1
+            offsets = block.offsets[: count + 1]
+            special = [i for i in block.special if i < count]
+            code = block.code[: offsets[-1]]
+            return SourceBlock(block.pc, code, offsets, block.facts[:count], special, 0, False, leaves=True)
+        if facts.number != -2:
+            number = facts.number
+    return block
 
 
 class Text:
@@ -46,13 +63,14 @@ class Reader:
         facts_of: list[Facts] = []
         special: list[int] = []
         size = len(code)
+        returns = False
         while at < size:
             # Direct branches, the ends of most blocks, need no decoder.
             branch = _BRANCHES.get(code[at])
             if branch is not None:
                 block = self._branch(code, pc, begin, at, offsets, facts_of, special, branch)
                 if block is not None:
-                    return block
+                    return _up_to_return(block) if returns else block
             instruction = decode()
             end = decoder.position
             facts = known.get(code[at:end])
@@ -66,13 +84,17 @@ class Reader:
                 if facts.kind is Kind.INVALID:
                     return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True, True)
                 special.append(len(facts_of))
+                if facts.number == _SIGRETURN:
+                    returns = True
             offsets.append(end - begin)
             facts_of.append(facts)
             at = end
             if facts.ends:
                 target = instruction.near_branch_target if facts.kind in _DIRECT else 0
-                return SourceBlock(pc, code[begin:at], offsets, facts_of, special, target, False)
-        return SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True)
+                block = SourceBlock(pc, code[begin:at], offsets, facts_of, special, target, False)
+                return _up_to_return(block) if returns else block
+        block = SourceBlock(pc, code[begin:at], offsets, facts_of, special, 0, True)
+        return _up_to_return(block) if returns else block
 
     def _branch(
         self,

@@ -1,0 +1,162 @@
+"""Carries out emitted instructions in the tracer, up to the next boundary of the program's own.
+
+A thread that a signal finds within an emitted sequence could be stepped on, at
+the price of a stop for each instruction. What the emitter adds is of few
+kinds; here is what each does. Those that touch the program's memory, and
+whatever is not known, are left to the processor.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.backend import Words
+
+_ORDER = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+)
+_ALL_64 = (1 << 64) - 1
+_OVERFLOW = 0x800  # SDM vol. 1, 3.4.3
+_LOW_FLAGS = 0xD5  # SF, ZF, AF, PF, CF: what lahf and sahf move
+
+_i32 = struct.Struct("<i").unpack_from
+_u32 = struct.Struct("<I").unpack_from
+_u64 = struct.Struct("<Q").unpack_from
+
+Read = Callable[[int, int], bytes]
+
+_LEA = {  # lea without displacement, or with one of 8 bits: register, what is added
+    b"\x48\x8d\x40\x01": ("rax", "", 1),
+    b"\x48\x8d\x49\x01": ("rcx", "", 1),
+    b"\x48\x8d\x0c\x01": ("rcx", "rax", 0),
+}
+_NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00")
+
+
+def catch_up(registers: Any, words: Words, read: Read) -> bool:
+    """Carry out the emitted instruction at which a thread is; False if that is left to it.
+
+    `registers` are changed, and `words`, the thread's area; `read` reads memory
+    of the thread's: an address and a size.
+    """
+    pc = registers.rip
+    code = read(pc, 16)
+    if len(code) < 16:
+        return False
+    size = _area(code, registers, words) if code[0] == 0x65 else _registers(code, registers, words, read)
+    if size:
+        registers.rip = pc + size
+        return True
+    target = _target(code, registers, words, read)
+    if target is None:
+        return False
+    registers.rip = target & _ALL_64
+    return True
+
+
+def _area(code: bytes, registers: Any, words: Words) -> int:
+    """An instruction on the thread's area; its size, 0 if it is none."""
+    if code[1:4] == b"\xc7\x04\x25":  # mov dword gs:[offset], imm32
+        offset, value = _i32(code, 4)[0], _u32(code, 8)[0]
+        words[offset // 8] = int(words[offset // 8]) & ~0xFFFF_FFFF | value
+        return 12
+    if code[1] & 0xFB != 0x48 or code[3] & 0xC7 != 0x04 or code[4] != 0x25:
+        return 0
+    register = _ORDER[(code[1] & 4) << 1 | code[3] >> 3 & 7]
+    at = _i32(code, 5)[0] // 8
+    operation = code[2], code[3]
+    if code[2] == 0x89:
+        words[at] = getattr(registers, register)
+    elif code[2] == 0x8B:
+        setattr(registers, register, int(words[at]))
+    elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved
+        words[at] = int(words[at]) + 1 & _ALL_64
+    elif operation == (0x81, 0x2C):  # sub, likewise
+        words[at] = int(words[at]) - _i32(code, 9)[0] & _ALL_64
+        return 13
+    else:
+        return 0
+    return 9
+
+
+def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
+    """An instruction on registers alone, or a comparison's load; its size, 0 if it is none."""
+    for nop in _NOPS:
+        if code.startswith(nop):
+            return len(nop)
+    lea = _LEA.get(code[:4])
+    if lea is not None:
+        name, added, constant = lea
+        more = getattr(registers, added) if added else 0
+        setattr(registers, name, getattr(registers, name) + more + constant & _ALL_64)
+        return 4
+    rax = registers.rax
+    first, second = code[0], code[:2]
+    if (
+        first in (0x48, 0x4D)
+        and code[1] == 0x8D
+        and code[2] & 0xC0 == 0x80
+        and code[2] >> 3 & 7 == code[2] & 7
+    ):
+        name = _ORDER[(first & 4) << 1 | code[2] & 7]  # lea r64, [r64 + disp32]
+        if name in ("rsp", "r12"):
+            return 0
+        setattr(registers, name, getattr(registers, name) + _i32(code, 3)[0] & _ALL_64)
+        return 7
+    if second in (b"\x48\xb8", b"\x48\xb9"):  # mov rax, rcx with imm64
+        setattr(registers, "rax" if second[1] == 0xB8 else "rcx", _u64(code, 2)[0])
+        return 10
+    if second == b"\x48\xa1":
+        return _load(registers, read, _u64(code, 2)[0], 8, 10)
+    if first == 0xA1:
+        return _load(registers, read, _u64(code, 1)[0], 4, 9)
+    if second == b"\x66\xa1":  # with the movzx eax, ax behind it
+        return _load(registers, read, _u64(code, 2)[0], 2, 13)
+    if first == 0xA0:  # with the movzx eax, al behind it
+        return _load(registers, read, _u64(code, 1)[0], 1, 12)
+    if code.startswith(b"\x0f\xb7\xc8"):  # movzx ecx, ax
+        registers.rcx = rax & 0xFFFF
+        return 3
+    if code.startswith(b"\x0f\xb6\x89"):  # movzx ecx, byte [rcx + table]
+        registers.rcx = read(registers.rcx + _u32(code, 3)[0], 1)[0]
+        return 7
+    if first == 0x9F:  # lahf
+        flags = registers.eflags & _LOW_FLAGS | 2
+        registers.rax = rax & ~0xFF00 | flags << 8
+        return 1
+    if code.startswith(b"\x0f\x90\xc0"):  # seto al
+        registers.rax = rax & ~0xFF | bool(registers.eflags & _OVERFLOW)
+        return 3
+    if code.startswith(b"\x04\x7f\x9e"):  # add al, 0x7f; sahf
+        flags = rax >> 8 & _LOW_FLAGS | (_OVERFLOW if rax & 0xFF == 1 else 0)
+        registers.eflags = registers.eflags & ~(_LOW_FLAGS | _OVERFLOW) | flags
+        return 3
+    return 0
+
+
+def _load(registers: Any, read: Read, address: int, count: int, size: int) -> int:
+    data = read(address, count)
+    if len(data) < count:
+        return 0
+    registers.rax = int.from_bytes(data, "little")
+    return size
+
+
+def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None:
+    """Where a jump leads; None for all else."""
+    pc: int = registers.rip
+    if code[0] == 0xE9:
+        return pc + 5 + int(_i32(code, 1)[0])
+    if code[0] == 0xE3:  # jrcxz, forward
+        return pc + 2 + (code[1] if registers.rcx == 0 else 0)
+    if code.startswith(b"\x79\x01"):  # jns behind the budget's sub
+        return pc + 2 + (int(words[layout.BUDGET // 8]) >> 63 == 0)
+    if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]
+        return int(_u64(read(registers.rcx * 8 + _u32(code, 3)[0], 8))[0])
+    if code.startswith(b"\xff\x25\x02\x00\x00\x00\x90\x90"):
+        return int(_u64(code, 8)[0])
+    return None
