@@ -236,6 +236,13 @@ class EngineContract:
         assert native.returncode == 0
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, 0)
 
+    @pytest.mark.parametrize("children", ["follow", "ignore"])
+    def test_handlers_are_inherited(self, children: str, builder: Builder, run: Runner) -> None:
+        """By children that are followed and by those that are let go."""
+        seen = run(builder.hosted("signal_fork", "-static"), children=children)
+        assert seen.stdout == b"in the child 7, after exec default, in the parent 9\n"
+        assert len({p["pid"] for p in seen.processes}) == (3 if children == "follow" else 1)
+
 
 def _sum(process: dict[str, Any], field: str) -> int:
     return sum(thread[field] for thread in process["threads"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,16 @@ def test_kept_copies_do_not_lead_to_those_of_generated_code(builder: Builder, tm
     for words in ((), ("direct",), ()):
         seen = observe([program, *words], tmp_path / "out", engine="translate", cache=kept)
         assert (seen.stdout, seen.result["exit"]) == (b"generated 21 direct 25\n", 0)
+
+
+@pytest.mark.parametrize("interval", [None, 10_000])
+def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, tmp_path: Path) -> None:
+    """A program that they interrupt all the time gets its work done, and right; its
+    handlers see its own code interrupted."""
+    program = builder.hosted("signal_clock", "-static")
+    options = {} if interval is None else {"interval_size": interval}
+    native = subprocess.run([program, "400"], capture_output=True, timeout=20)
+    seen = observe([program, "400"], tmp_path / "out", engine="translate", **options)
+    assert native.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
+    assert (seen.stdout, seen.stderr) == (native.stdout, b"")
+    assert seen.faults == []

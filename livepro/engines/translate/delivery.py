@@ -14,17 +14,13 @@ import time
 from typing import Any
 
 from livepro.engines.base import run_free
-from livepro.engines.translate import layout
-from livepro.engines.translate.settling import ALL_BUT_FAULTS, Settler, is_fault, may_be_fault
+from livepro.engines.translate.settling import Settler, is_fault, may_be_fault
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
 from livepro.tracee import TracedThread
 
 # si_code of ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c).
 _HANDLER_ENTERED = signal.SIGTRAP
-
-_STREAK = 3  # signals in a row without any progress in between
-_LONGEST_DEFERRAL = 0.02  # seconds
 
 
 class SignalDelivery(Settler):
@@ -79,36 +75,6 @@ class SignalDelivery(Settler):
             return
         state.held = (number, info)
         self._deliver_or_settle(state, registers, fault=fault)
-
-    @staticmethod
-    def _starves(state: TranslatedThread, pc: int) -> bool:
-        """Whether signals come so fast that the thread no longer gets to execute anything
-        but their handlers."""
-        if pc != state.space.resume:
-            state.streak = 0
-            return False
-        if not state.streak:
-            state.since = time.monotonic()
-        state.streak += 1
-        return state.streak > _STREAK and state.mask is None
-
-    def _defer(self, state: TranslatedThread, number: int) -> None:
-        """Let the thread run for as long as it did not get to, and keep signals waiting.
-
-        Being traced makes a signal's handler take longer; without this a timer that
-        leaves a program time enough could leave it none. The thread stops before
-        it makes a system call, which may have to do with signals.
-        """
-        tid = state.thread.tid
-        now = time.monotonic()
-        self._deferring[tid] = now + min(now - state.since, _LONGEST_DEFERRAL)
-        state.streak = 0
-        state.deferred = number
-        state.mask = ptrace.signal_mask(tid)
-        state.words[layout.DEFERRING // 8] = 1
-        # Let through and blocked, it goes back into the queue (ptrace_signal in kernel/signal.c).
-        ptrace.set_signal_mask(tid, ALL_BUT_FAULTS)
-        ptrace.call(ptrace.PTRACE_CONT, tid, 0, number)
 
     def _deliver(self, state: TranslatedThread, registers: Any, pc: int) -> None:
         """Let the kernel build the signal frame with the program's own registers."""
@@ -182,11 +148,7 @@ class SignalDelivery(Settler):
         state = self._states.get(thread.tid)
         if state is None or state.mode is Mode.SETTLING:
             return
-        at_start = state.mode is Mode.RUNNING and self._pc(thread.tid) == state.space.resume
-        if state.deferred and at_start and not self.leaving:
-            # A busy machine has not let it run at all.
-            self._deferring[thread.tid] = time.monotonic() + _LONGEST_DEFERRAL
-        else:
+        if state.mode is not Mode.RUNNING or not self._extend(state, self._pc(thread.tid)):
             self._restore_mask(state)
 
     def resume(self, thread: TracedThread, number: int = 0) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import time
 
-from livepro.engines.base import Engine, EngineOptions
+from livepro.engines.base import EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
 from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.deferring import Deferring
 from livepro.engines.translate.keeping import Shelf, cache_size, identity, restore
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -25,14 +25,12 @@ from livepro.linux.proc import Mapping
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.stops import WAIT_FLAGS
 
-_POLL = 0.0003  # seconds between looks at threads while one is given time
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _ADDRESS_MASK = (1 << 64) - 1
 
 
-class CacheRunner(Engine):
+class CacheRunner(Deferring):
     """Runs threads from their code caches and answers the stops they make there."""
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
@@ -51,17 +49,11 @@ class CacheRunner(Engine):
         )
         self._moving = named("mremap", "shmat")
         self._acting = named("rt_sigaction")
-        self._masking = named(  # see, change or hand on the signal mask
-            *("rt_sigprocmask", "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "rt_sigreturn"),
-            *("pselect6", "ppoll", "epoll_pwait", "epoll_pwait2", "io_pgetevents", "io_uring_enter"),
-            *("clone", "clone3", "fork", "vfork", "execve", "execveat"),
-        )
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
         self._watched = self._remapping | self._acting | self.inprocess.numbers | named(*more)
         self._reader = self._backend.reader()
         self._actions: dict[TracedProcess, SignalActions] = {}
         self._states: dict[int, TranslatedThread] = {}
-        self._deferring: dict[int, float] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
@@ -120,33 +112,6 @@ class CacheRunner(Engine):
                         self._stopped_in_cache(state)
                     continue
             dispatch(tid, status)
-
-    def _wait(self) -> tuple[int, int]:
-        """The next thread that has stopped or ended, and how."""
-        while self._deferring:
-            tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
-            if tid:
-                return tid, status
-            now = time.monotonic()
-            for late in [tid for tid, until in self._deferring.items() if until <= now]:
-                del self._deferring[late]
-                with contextlib.suppress(OSError):
-                    ptrace.call(ptrace.PTRACE_INTERRUPT, late)
-            time.sleep(_POLL)
-        return os.waitpid(-1, WAIT_FLAGS)
-
-    def _restore_mask(self, state: TranslatedThread) -> None:
-        """Let the program's own signal mask be in force again."""
-        if state.mask is None:
-            return
-        at = layout.DEFERRING // 8
-        if not state.deferred or state.words[at]:  # else a return from a handler has set the mask
-            ptrace.set_signal_mask(state.thread.tid, state.mask)
-        state.mask = None
-        if state.deferred:
-            state.deferred = 0
-            state.words[at] = 0
-            self._deferring.pop(state.thread.tid, None)
 
     def _stopped_in_cache(self, state: TranslatedThread) -> None:
         tid = state.thread.tid
@@ -364,13 +329,7 @@ class CacheRunner(Engine):
     def _before_system_call(self, state: TranslatedThread) -> None:
         names = self.isa.registers
         number = getattr(state.before, names.syscall_number)
-        if state.mask is not None:
-            if number in self._masking:
-                self._restore_mask(state)
-            else:
-                # It may send the thread a signal, or wait for one; or be what comes next in a
-                # program that is left no time.
-                ptrace.set_signal_mask(state.thread.tid, state.mask | 1 << state.deferred - 1)
+        self._mask_for_call(state, number)
         if not self._backend.enters_handlers or number not in self._acting:
             return
         thread, space = state.thread, state.space

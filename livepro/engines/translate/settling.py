@@ -6,7 +6,6 @@ rest of it; what touches the program's memory the thread is stepped over.
 
 from __future__ import annotations
 
-import signal
 from abc import abstractmethod
 from typing import Any
 
@@ -14,13 +13,10 @@ import numpy as np
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Place, Stop
+from livepro.engines.translate.deferring import ALL_BUT_FAULTS, FAULTS
 from livepro.engines.translate.running import CacheRunner
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
-
-_FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP))
-# A fault that finds its signal blocked ends the program (force_sig_info_to_task).
-ALL_BUT_FAULTS = (1 << 64) - 1 & ~sum(1 << number - 1 for number in _FAULTS)
 
 _FARTHEST = (
     10_000  # emitted instructions to a boundary; a comparison of source bytes has five for eight bytes
@@ -29,12 +25,12 @@ _FARTHEST = (
 
 def may_be_fault(number: int) -> bool:
     """Whether a signal can be one that an instruction raises."""
-    return number in _FAULTS
+    return number in FAULTS
 
 
 def is_fault(number: int, info: ptrace.SignalInfo | None) -> bool:
     """Whether a signal has been raised by an instruction."""
-    return number in _FAULTS and info is not None and info.code > 0
+    return number in FAULTS and info is not None and info.code > 0
 
 
 class Settler(CacheRunner):
