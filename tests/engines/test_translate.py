@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
-from engines.observed import Observed, observe
+from engines.observed import OBSERVE, REPOSITORY, Observed, observe
 
 from fixtures import Builder
+
+CATCHING_UP = OBSERVE.with_name("catching_up.py")
 
 
 class TestTranslate(EngineContract, ControlContract):
@@ -70,3 +74,15 @@ def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, t
     assert native.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
     assert (seen.stdout, seen.stderr) == (native.stdout, b"")
     assert seen.faults == []
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only there does the tracer carry code out itself")
+@pytest.mark.parametrize(("name", "turns"), [("signal_flood", "40"), ("signal_clock", "100")])
+def test_the_tracer_does_what_the_thread_would(name: str, turns: str, builder: Builder) -> None:
+    """Emitted sequences in which signals find threads, carried out by both."""
+    command = [str(CATCHING_UP), str(builder.hosted(name, "-static")), turns]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, timeout=60, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "exit 0 compared some different []", done.stdout + done.stderr

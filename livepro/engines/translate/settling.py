@@ -72,6 +72,8 @@ class Settler(CacheRunner):
                     return
             elif not self._backend.catch_up(registers, state.words, thread.read):
                 break
+        if fault:
+            raise RuntimeError(f"fault in the translator's own code at {getattr(registers, name):#x}")
         thread.set_registers(registers)
         self._step_on(state)
 

@@ -215,10 +215,11 @@ class Translations:
             self._write(cache, miss, self._stop)
             self._stops[miss] = Stop("miss")
             self.lookup.clear(miss)
-            self.resume = cache.hot
             resume = self.emitter.resume()
-            self._write(cache, self.resume, resume)
-            cache.hot += len(resume)
+            if resume:
+                self.resume = cache.hot
+                self._write(cache, self.resume, resume)
+                cache.hot += len(resume)
         return cache
 
     def cache_for(self, pc: int) -> Cache | None:

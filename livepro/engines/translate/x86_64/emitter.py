@@ -202,7 +202,9 @@ class Emitter(CounterEmitter):
         if number in self._watched:
             self._native(emitted, index)
             return
-        call = encode.SYSCALL + encode.move_absolute(encode.RCX, end)
+        # Whoever steps the call at its own place goes on right behind the copy's: the kernel may
+        # yet wind it back by the instruction's length.
+        call = encode.SYSCALL
         if number < 0:
             out += self._check_number
             emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))

@@ -1,0 +1,85 @@
+"""Runs a command under the translate engine, letting threads step to where the tracer would
+have brought them by itself, and compares.
+
+    catching_up.py COMMAND [ARGS...]
+
+Wherever a signal finds a thread within an emitted sequence, the rest of that is carried
+out on a copy of its registers and of its area, and then by the thread. Prints how many
+sequences were compared, and what differed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import livepro
+from livepro.engines.translate import layout, settling
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.engines.translate.x86_64 import X86_64
+from livepro.engines.translate.x86_64.catchup import catch_up
+
+_STATUS = 0x8D5  # the arithmetic flags: dead where they are not restored, SDM vol. 1, 3.4.3
+_RESUME = 0x10000  # RF: set or not by how the thread was stopped, ibid.
+_EXPECTED: dict[int, tuple[int, bytes, bytes]] = {}
+_compared = 0
+_different: list[str] = []
+
+_deliver_or_settle = settling.Settler._deliver_or_settle
+
+
+def _content(registers: Any, words: Any, size: int) -> tuple[int, bytes, bytes]:
+    kept = type(registers).from_buffer_copy(registers)
+    kept.eflags &= ~(_STATUS | _RESUME)
+    kept.orig_rax = 0  # -1 behind any stop in between
+    return registers.rip, bytes(kept), words.tobytes()[:size]
+
+
+def _foresee(state: TranslatedThread, registers: Any) -> None:
+    registers = type(registers).from_buffer_copy(registers)
+    words = state.words[: layout.COUNTERS // 8 + len(state.space.starts)].copy()
+    steps = 0
+    space = state.space
+    while True:
+        pc = registers.rip
+        place = space.locate(pc)
+        if (place is not None and place.exact) or pc in space.exits or pc in space.handlers:
+            break
+        if space.stop_at(pc) is not None or not catch_up(registers, words, state.thread.read):
+            break
+        steps += 1
+    if steps:
+        _EXPECTED[state.thread.tid] = _content(registers, words, words.nbytes)
+
+
+def _compare(self: Any, state: TranslatedThread, registers: Any, *, fault: bool = False) -> None:
+    global _compared
+    tid = state.thread.tid
+    if tid not in _EXPECTED:
+        _foresee(state, registers)
+    elif registers.rip == _EXPECTED[tid][0]:
+        expected = _EXPECTED.pop(tid)
+        _compared += 1
+        if _content(registers, state.words[: len(expected[2]) // 8], len(expected[2])) != expected:
+            _different.append(hex(expected[0]))
+    _deliver_or_settle(self, state, registers, fault=fault)
+    if state.held is None:
+        _EXPECTED.pop(tid, None)
+
+
+def main() -> None:
+    settling.Settler._deliver_or_settle = _compare  # type: ignore[method-assign]
+    X86_64.catch_up = staticmethod(lambda *_: False)  # type: ignore[assignment]
+    result = livepro.run(sys.argv[1:], engine="translate")
+    print(
+        "exit",
+        result.exit,
+        "compared",
+        "some" if _compared > 5 else _compared,
+        "different",
+        sorted(set(_different)),
+    )
+
+
+if __name__ == "__main__":
+    main()
