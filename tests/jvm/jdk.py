@@ -43,6 +43,7 @@ def machines() -> list[tuple[str, str]]:
 def compile_all(into: Path) -> Path:
     """The fixtures, compiled for the oldest Java into a directory."""
     sources = sorted(map(str, SOURCES.glob("*.java")))
+    sources.append(str(REPOSITORY / "livepro" / "inprocess" / "Livepro.java"))  # a fixture uses it
     subprocess.run(
         ["javac", "-nowarn", "-d", into, *VECTOR_MODULE, *sources], check=True, capture_output=True
     )
