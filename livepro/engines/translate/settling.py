@@ -92,7 +92,7 @@ class Settler(CacheRunner):
         if place.behind_syscall:
             self._backend.behind_syscall(registers, place.pc)
         self._uncount(state, block, place.executed, counted=place.counted)
-        if place.entered:
+        if place.entered and state.held is not None:
             state.frame = (pc, place.pc)
             self._deliver(state, registers, pc)
         else:
