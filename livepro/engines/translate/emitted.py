@@ -53,7 +53,8 @@ class Emitted:
     `runs` are (i, offset): from instruction i on, up to the next run, the copy
     is verbatim and begins there. `counted` is the offset behind which the
     block has been counted, `tallied` the one in that sequence from
-    which on its counter says so. `exits` are (offset of a 32-bit displacement that
+    which on its counter says so, `charged` the one from which on its thread's budget does,
+    if that is further on than an instruction. `exits` are (offset of a 32-bit displacement that
     ends there + 4, target address); `natives` (offset of an int3, instruction
     index, offset to go on at); `literals` (offset of a displacement, 8-byte
     value to be placed); `behind_syscall` offset -> index of the instruction
@@ -104,6 +105,7 @@ class Emitted:
         self.fields: list[tuple[Field, int]] = []
         self.counted = 0
         self.tallied = 0
+        self.charged = 0
 
     def marks(self, block: SourceBlock) -> list[int]:
         """The offset at which each instruction is about to be executed, everything being

@@ -92,7 +92,9 @@ class Halting(Leaving):
             index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
         within = pc - block.start
         position = block.position(index, counted=within >= block.details.tallied)
-        if self.options.cut is not None and within == block.details.tallied:
+        if self.options.cut is not None and block.details.tallied <= within < max(
+            block.details.tallied + 1, block.details.charged
+        ):
             position = position._replace(owed=position.length)
         if place.at_rep:
             source = place.block.source

@@ -82,7 +82,7 @@ class Emitter:
             counter, free, clean = self._behind_store(facts_of), (), 0
             if counter > len(facts_of):
                 emitted.within = (*owed, (slot, len(facts_of)))
-                emitted.counted = _NEVER
+                emitted.counted = emitted.tallied = _NEVER
         if check is not Check.NEVER:
             self._compare_source(emitted, block, 0, at)
             if check is Check.WRITES:
@@ -277,12 +277,14 @@ class Emitter:
         words.append(encode.add_immediate(value, value, 1))
         words.append(encode.store(value, where, cell))
         out = emitted.code
+        emitted.tallied = len(out) + 4 * len(words)
         if self._budgeted:
             words.append(encode.load(value, BASE, layout.BUDGET))
             if length >> 12:
                 words.append(encode.subtract_immediate(value, value, length >> 12, high=True))
             words.append(encode.subtract_immediate(value, value, length & 0xFFF))
             words.append(encode.store(value, BASE, layout.BUDGET))
+            emitted.charged = len(out) + 4 * len(words)
             words.append(encode.branch_if_positive(value, 8))
             out += encode.pack(words)
             emitted.budget = (len(out), len(out) + 4)
