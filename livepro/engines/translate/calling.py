@@ -12,10 +12,10 @@ import signal
 from typing import Any
 
 from livepro.engines.translate.backend import Backend
-from livepro.engines.translate.memory import HELD_OFF, check_result
+from livepro.engines.translate.memory import HELD_OFF, check_result, ended
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.linux.wait import WALL, stop_event, stop_signal
 from livepro.tracee import TracedProcess
 
 _ALL = 0xFFFF_FFFF_FFFF_FFFF
@@ -68,8 +68,7 @@ class SteppedCalls:
             while True:
                 ptrace.call(ptrace.PTRACE_SINGLESTEP, tid)
                 status = os.waitpid(tid, WALL)[1]
-                if not is_stop(status) or stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
-                    raise ProcessLookupError(f"thread {tid} ended during a call made inside it")
+                ended(tid, status)
                 if stop_event(status):
                     interrupted = True
                 elif stop_signal(status) == signal.SIGTRAP:
@@ -93,7 +92,6 @@ def stop_anew(tid: int) -> None:
     while True:
         ptrace.call(ptrace.PTRACE_CONT, tid)
         status = os.waitpid(tid, WALL)[1]
-        if not is_stop(status) or stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
-            raise ProcessLookupError(f"thread {tid} has ended")
+        ended(tid, status)
         if stop_event(status) == ptrace.PTRACE_EVENT_STOP:
             return

@@ -82,11 +82,8 @@ class Injector:
         while True:
             ptrace.call(ptrace.PTRACE_CONT, thread.tid)
             status = os.waitpid(thread.tid, WALL)[1]
-            if not is_stop(status):
-                raise ProcessLookupError(f"thread {thread.tid} ended during a call made inside it")
+            ended(thread.tid, status)
             number_of = stop_signal(status)
-            if stop_event(status) == ptrace.PTRACE_EVENT_EXIT:
-                raise ProcessLookupError(f"thread {thread.tid} is exiting")
             if number_of == signal.SIGTRAP and not stop_event(status):
                 break
             if not stop_event(status):
@@ -101,6 +98,15 @@ class Injector:
         if interrupted:
             ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)  # somebody waits for that stop
         return check_result(result, number, thread.tid)
+
+
+def ended(tid: int, status: int) -> None:
+    """Raise ProcessLookupError if a thread's wait status says that it has ended, or is about to."""
+    if is_stop(status):
+        if stop_event(status) != ptrace.PTRACE_EVENT_EXIT:
+            return
+        ptrace.call(ptrace.PTRACE_CONT, tid)  # nobody else will be told of this stop
+    raise ProcessLookupError(f"thread {tid} ended during a call made inside it")
 
 
 def check_result(result: int, number: int, tid: int) -> int:
