@@ -22,7 +22,6 @@ from livepro.engines.translate.taking import TakingOver, is_event
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
-from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.stops import trap_pending
 
@@ -73,7 +72,7 @@ class Leaving(TakingOver):
             self._park(state, state.thread.registers(), pc)
             return
         place = state.space.locate(pc)
-        if place is not None and not place.exact and self._before_call(place):
+        if place is not None and not place.exact and self._before_call(place, pc):
             # In the check of the call's number, which has changed rcx. So will the call, and
             # stepping into that could take for ever.
             self._uncount(state, place.block, place.index, counted=place.counted)
@@ -82,9 +81,12 @@ class Leaving(TakingOver):
         self._deliver_or_settle(state, state.thread.registers())
 
     @staticmethod
-    def _before_call(place: Place) -> bool:
-        source = place.block.source
-        return source.facts[place.index].flow is Flow.SYSCALL and not source.leaves
+    def _before_call(place: Place, pc: int) -> bool:
+        """Whether a cache address is in what leads to a system call, and is none of the counter's
+        or the comparison's before or behind that."""
+        block, index = place.block, place.index
+        behind = next((at for at, i in block.details.behind_syscall.items() if i == index + 1), 0)
+        return not block.source.leaves and block.marks[index] <= pc - block.start < behind
 
     # -- where threads would be let run on
 
