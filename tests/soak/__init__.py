@@ -1,0 +1,1 @@
+"""Attaching and detaching again and again: `python -m tests.soak --times 200`."""
