@@ -56,10 +56,10 @@ def test_commands_given_before_the_program_starts(straight: str) -> None:
     result = livepro.run([straight], control=begin)
     assert futures[0].result(0)["snapshots"] == 1
     assert [s.label for s in result.snapshots] == ["first"]
+    kept: list[Control] = []
+    livepro.run([straight], control=kept.append)
     with pytest.raises(livepro.LiveproError, match="The run is over"):
-        late: list[Control] = []
-        livepro.run([straight], control=late.append)
-        late[0].perform("status")
+        kept[0].perform("status")
 
 
 def test_children_of_the_host_keep_their_status(straight: str) -> None:
