@@ -110,5 +110,5 @@ def test_an_interpreter_alone_has_no_compiled_code(classes: Path, tmp_path: Path
     run = jdk.count(jdk.command("17", classes, "Hello", options=["-Xint"]), tmp_path / "out")
     assert run.stdout == "hello\n"
     kinds = {row[0] for thread in run.machine["threads"] for row in thread["origins"]}
-    assert kinds >= {"interpreter", "stub", "native wrapper", "VM", "native"}
-    assert kinds.isdisjoint({"C1", "C2", "generated"})
+    # Wrappers of native methods are the compilers' too: the interpreter calls such methods itself.
+    assert kinds == {"interpreter", "stub", "VM", "native"}
