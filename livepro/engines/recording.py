@@ -134,6 +134,8 @@ class ThreadTally:
         self.partial: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.rep_iterations = 0
         self.closed = False
+        self.total = 0
+        """Instructions of a closed tally whose blocks have no rows yet."""
         self.intervals: list[Interval] = []
         self._cut = cut
         self._position = 0

@@ -54,6 +54,16 @@ class AddressSpace:
             return self.mappings[at]
         return None
 
+    def holds_code(self, start: int, end: int) -> bool:
+        """Whether anything executable is mapped in [start, end)."""
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        for mapping in self.mappings[at:]:
+            if mapping.start >= end:
+                break
+            if mapping.executable and start < mapping.end:
+                return True
+        return False
+
 
 def parse_maps(text: str) -> list[Mapping]:
     """The mappings of a maps file (format: Documentation/filesystems/proc.rst)."""

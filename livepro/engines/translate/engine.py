@@ -211,6 +211,7 @@ class TranslateEngine(Halting):
         del self._states[state.thread.tid]
         self._deferring.pop(state.thread.tid, None)
         self._collect(state)
+        state.tally.total = self._total(state)
         state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
         state.tally.closed = True
         self._free_areas[state.space].append(state.area)
@@ -276,17 +277,22 @@ class TranslateEngine(Halting):
 
     @property
     def instructions(self) -> int:
-        total = 0
-        first = layout.COUNTERS // 8
-        for state in self._states.values():
-            lengths = state.space.lengths()
-            window = state.tally.window
-            if window.held is None:
-                total += int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
+        total = sum(self._total(state) for state in list(self._states.values()))
+        for image in self.images:
+            if len(image.store):
+                total += sum(tally.instructions for tally in image.tallies)
             else:
-                total += window.held.instructions(lengths)
-            total -= window.base.instructions(lengths)
-        total += sum(
-            tally.instructions for image in self.images for tally in image.tallies if len(image.store)
-        )
+                total += sum(t.total for t in image.tallies if t.closed and not t.window.over)
         return max(total, 0)  # a base may be ahead by the blocks that threads were in
+
+    @staticmethod
+    def _total(state: TranslatedThread) -> int:
+        """Instructions that a thread has executed since counting began."""
+        lengths = state.space.lengths()
+        window = state.tally.window
+        if window.held is None:
+            first = layout.COUNTERS // 8
+            total = int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
+        else:
+            total = window.held.instructions(lengths)
+        return total - window.base.instructions(lengths)

@@ -26,6 +26,7 @@ from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 
+_MREMAP_FIXED = 2  # include/uapi/linux/mman.h
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -47,7 +48,8 @@ class CacheRunner(Deferring):
         self._remapping = named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
-        self._moving = named("mremap", "shmat")
+        self._moving = named("shmat")
+        self._growing = named("mremap")
         self._acting = named("rt_sigaction")
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
         self._watched = self._remapping | self._acting | self.inprocess.numbers | named(*more)
@@ -226,6 +228,7 @@ class CacheRunner(Deferring):
         if mapping is None or not mapping.executable or not mapping.readable:
             return False  # the vsyscall page, or nothing to execute
         sharing = self._sharing(state.thread, space.gadget)
+        process.remapped()
         base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
         space.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
         process.remapped()
@@ -240,6 +243,7 @@ class CacheRunner(Deferring):
         if known is None:
             space.others.add(mapping)
             return False
+        process.remapped()  # data that was mapped since is not looked at when it is
         key = self._shelf.key(*known)
         unit = self._shelf.read(key)
         size = cache_size(mapping)
@@ -364,17 +368,22 @@ class CacheRunner(Deferring):
         elif number in self._acting:
             self._actions[state.thread.process].forget()
         elif number in self._remapping:
-            address, size, protection = (
-                getattr(state.before, name) for name in registers.syscall_arguments[:3]
+            address, size, third, flags, new = (
+                getattr(state.before, name) for name in registers.syscall_arguments[:5]
             )
+            ranges = [(address, address + size)]
+            if number not in self._growing:
+                executable = third & _PROT_EXEC or number in self._moving
+            else:
+                executable = False  # unless what is moved is
+                if flags & _MREMAP_FIXED:
+                    ranges.append((new, new + third))
             process = state.thread.process
-            touched = any(
-                m.executable and m.start < address + size and address < m.end for m in process.space.mappings
-            )
-            if touched or protection & _PROT_EXEC or number in self._moving:
+            touched = [r for r in ranges if process.space.holds_code(*r)]
+            if touched or executable:
                 process.remapped()
-            if touched:
-                state.space.drop(address, address + size)
+            for start, end in touched:
+                state.space.drop(start, end)
 
     # -- counting what was not executed as a whole
 
