@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from fixtures import Builder
 
 pytest.register_assert_rewrite("engines.contract", "engines.observed", "attach.attach_contract")
+
+
+def pytest_configure() -> None:
+    """Tests run in the background of a shell are started with SIGINT ignored, and so would
+    be the programs that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

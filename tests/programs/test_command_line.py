@@ -131,7 +131,6 @@ def test_ctrl_c_on_a_terminal(reaction: str, tmp_path: Path) -> None:
     command = [*COMMAND, "--json", str(out), "--", "sh", "-c", script]
     pid, terminal = pty.fork()
     if pid == 0:
-        heed_interrupts()
         os.execve(sys.executable, command, environment(TERM="dumb", COLUMNS="100"))
     output = read_until(terminal, b"ready")
     os.write(terminal, b"\x03")
@@ -153,19 +152,12 @@ def test_an_interrupt_that_only_livepro_gets_is_passed_on() -> None:
         [*COMMAND, "--quiet", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
         env=environment(),
-        preexec_fn=heed_interrupts,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30)[0] == b"caught\n"
     assert process.returncode == 9
-
-
-def heed_interrupts() -> None:
-    """Tests run in the background of a shell are started with SIGINT ignored, and so
-    would be the programs that they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def read_until(terminal: int, text: bytes | None) -> bytes:

@@ -166,8 +166,9 @@ class Backend(Protocol):
     def faults_before(self, target: int) -> bool:
         """Whether an indirect branch to `target` faults before it retires."""
 
-    def undo_branch(self, registers: Any, facts: Any) -> None:
-        """Take back what an indirect terminator did besides branching."""
+    def undo_branch(self, registers: Any, facts: Any, words: Words) -> tuple[int, int] | None:
+        """Take back what an indirect terminator did besides branching. Returns an address and
+        the 64-bit word that was there, if it wrote one."""
 
     def give_back(self, registers: Any, words: Words, which: int = 0) -> None:
         """Restore the registers that a lookup or a comparison borrows, or those that

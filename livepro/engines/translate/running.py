@@ -182,7 +182,9 @@ class CacheRunner(Deferring):
             site = int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF
             if site != layout.NOWHERE:
                 source = space.block(site)
-                self._backend.undo_branch(registers, source.source.facts[-1])
+                written = self._backend.undo_branch(registers, source.source.facts[-1], state.words)
+                if written is not None:
+                    state.thread.write(written[0], written[1].to_bytes(8, "little"))
                 state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
                 target = source.source.pc + source.source.offsets[-2]
         state.thread.set_registers(registers)

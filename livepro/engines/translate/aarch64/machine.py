@@ -102,8 +102,9 @@ def faults_before(target: int) -> bool:
     return False
 
 
-def undo_branch(registers: Any, facts: Any) -> None:
+def undo_branch(registers: Any, facts: Any, words: Words) -> tuple[int, int] | None:
     """Nothing to take back: no indirect branch faults before it retires."""
+    return None
 
 
 def give_back(registers: Any, words: Words, which: int = 0) -> None:

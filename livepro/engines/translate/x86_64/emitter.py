@@ -20,7 +20,8 @@ from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RA
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 
-_S_REP, _S_REP_COUNT, _S_RSP = layout.SPILL[2:5]
+_S_REP, _S_REP_COUNT, _S_RSP, _S_BELOW_STACK = layout.SPILL[2:6]
+_SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
 _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
 
@@ -320,6 +321,10 @@ class Emitter(CounterEmitter):
             self._load_target(emitted, encoding, facts, block.end, at)
             if facts.kind is Kind.INDIRECT_CALL:
                 emitted.borrowed = {len(out): 0}
+                # A call to no canonical address faults before it pushes.
+                out += encode.LOAD_RCX_BELOW_STACK
+                out += _SAVE_BELOW_STACK
+                emitted.borrowed = {**emitted.borrowed, len(out): 0}
                 self._push_return(emitted, block.end)
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.

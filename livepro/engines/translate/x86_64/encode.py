@@ -16,6 +16,7 @@ INT3 = b"\xcc"
 SYSCALL = b"\x0f\x05"
 POP_RAX = b"\x58"
 MOVZX_ECX_AX = b"\x0f\xb7\xc8"
+LOAD_RCX_BELOW_STACK = b"\x48\x8b\x4c\x24\xf8"  # mov rcx, [rsp - 8]
 LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
 LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
 

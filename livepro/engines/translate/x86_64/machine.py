@@ -24,7 +24,7 @@ _INT1 = 0xF1
 # instruction pointer in it (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
 CONTEXT_SIZE = 304
 CONTEXT_PC = 168
-_S_RSP = layout.SPILL[4]
+_S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
 
 # si_code of a step's SIGTRAP: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _STEPPED = (1, 2)  # TRAP_BRKPT (on the way out of a system call), TRAP_TRACE
@@ -85,12 +85,14 @@ def faults_before(target: int) -> bool:
     return target >> 47 not in (0, (1 << 17) - 1)
 
 
-def undo_branch(registers: Any, facts: Facts) -> None:
-    """Take back what an indirect terminator did to the stack pointer."""
+def undo_branch(registers: Any, facts: Facts, words: Words) -> tuple[int, int] | None:
+    """Take back what an indirect terminator did to the stack; see `Backend`."""
     if facts.kind is Kind.RETURN:
         registers.rsp -= 8 + facts.immediate
     elif facts.kind is Kind.INDIRECT_CALL:
         registers.rsp += 8
+        return registers.rsp - 8, int(words[_S_BELOW_STACK // 8])
+    return None
 
 
 def give_back(registers: Any, words: Words, which: int = 0) -> None:
