@@ -58,7 +58,7 @@ class CounterEmitter:
             return -1, -1
         read = 0
         for facts in facts_of:
-            if facts.memory or facts.kind != Kind.PLAIN:
+            if facts.faults or facts.kind != Kind.PLAIN:
                 break
             read |= facts.registers_read
             free = facts.registers_killed & ~read & 0xEFEF  # lea cannot use rsp and r12 as they are

@@ -41,6 +41,18 @@ _MAY_SKIP_FLAGS = frozenset(
 # (as 0) whatever it was before.
 _LOGIC = frozenset((Mnemonic.AND, Mnemonic.OR, Mnemonic.XOR, Mnemonic.TEST))
 
+# Division, and without operands of those that may look at what registers hold all but these.
+_FAULTING = frozenset(
+    (Mnemonic.DIV, Mnemonic.IDIV, Mnemonic.AAM, Mnemonic.UMONITOR, Mnemonic.RESERVEDNOP)  # 0F 0D: AMD faults
+)
+_HARMLESS = frozenset(
+    (
+        Mnemonic.NOP, Mnemonic.CBW, Mnemonic.CWDE, Mnemonic.CDQE, Mnemonic.CWD, Mnemonic.CDQ, Mnemonic.CQO,
+        Mnemonic.CLC, Mnemonic.STC, Mnemonic.CMC, Mnemonic.CLD, Mnemonic.STD, Mnemonic.LAHF, Mnemonic.SAHF,
+        Mnemonic.ENDBR64, Mnemonic.PAUSE, Mnemonic.LFENCE, Mnemonic.MFENCE, Mnemonic.SFENCE,
+    )
+)  # fmt: skip
+
 # The segment base of gs is the translator's; these see or change it.
 _SEGMENT_BASE = frozenset((Mnemonic.RDGSBASE, Mnemonic.WRGSBASE, Mnemonic.SWAPGS, Mnemonic.LGS))
 
@@ -72,7 +84,7 @@ class Facts:
     `mov` of a constant, -1 for other writes to rax, -2 where rax is not written.
     `immediate` is what a return pops besides its address. `registers_read`
     and `registers_killed` are masks of general registers read, and fully
-    overwritten without being read. `memory` tells whether it touches memory
+    overwritten without being read. `faults` tells whether it may fault, as it touches memory
     (and so may fault), `writes` whether it may write it, `ends` whether it ends a basic block,
     `condition_falls` whether control may fall through such an end, `simple` whether
     it is just copied. `spot` says whether a counter may stand right before it
@@ -90,7 +102,7 @@ class Facts:
     condition: int
     registers_read: int
     registers_killed: int
-    memory: bool
+    faults: bool
     writes: bool
     ends: bool
     condition_falls: bool
@@ -149,10 +161,25 @@ def _touches_memory(instruction: Instruction) -> bool:
     )
 
 
-def _spot(kind: Kind, reads: int, kills: int, flags: int, memory: bool) -> int:
+def _may_fault(instruction: Instruction) -> bool:
+    """Whether an instruction may raise an exception, as far as can be told: not if it works on
+    general registers alone and is none of the few that look at what these hold."""
+    return (
+        _touches_memory(instruction)
+        or instruction.is_privileged
+        or instruction.mnemonic in _FAULTING
+        or any(
+            instruction.op_kind(i) == OpKind.REGISTER and instruction.op_register(i) not in _GENERAL
+            for i in range(instruction.op_count)
+        )
+        or (not instruction.op_count and instruction.mnemonic not in _HARMLESS)
+    )
+
+
+def _spot(kind: Kind, reads: int, kills: int, flags: int, faults: bool) -> int:
     if reads & flags or kills & flags != flags or kind >= Kind.NATIVE:
         return 0
-    return 1 if memory else 2
+    return 1 if faults else 2
 
 
 def _condition(encoding: bytes, instruction: Instruction) -> int:
@@ -193,7 +220,7 @@ class FactTable:
         kind = self._kind(instruction, flow)
         reads, kills = self._flags(instruction)
         read, killed, writes = self._operands(instruction)
-        memory = _touches_memory(instruction)
+        faults = _may_fault(instruction)
         number = self._number(instruction, read, killed)
         return Facts(
             kind=kind,
@@ -206,13 +233,13 @@ class FactTable:
             condition=_condition(encoding, instruction) if kind is Kind.BRANCH else 0,
             registers_read=read,
             registers_killed=killed,
-            memory=memory,
+            faults=faults,
             writes=writes,
             ends=flow.ends_block,
             condition_falls=flow is Flow.BRANCH,
             simple=kind is Kind.PLAIN and number == -2,
-            spot=_spot(kind, reads, kills, ARITHMETIC, memory),
-            spot_all=_spot(kind, reads, kills, ALL, memory),
+            spot=_spot(kind, reads, kills, ARITHMETIC, faults),
+            spot_all=_spot(kind, reads, kills, ALL, faults),
         )
 
     @staticmethod
