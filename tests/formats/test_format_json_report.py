@@ -144,7 +144,7 @@ def listed(found: dict[str, Any]) -> None:
 
 
 def null(found: dict[str, Any]) -> None:
-    found["exit"] = None
+    found["interval_size"] = None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def null(found: dict[str, Any]) -> None:
         (row, "processes[0].threads[0].simd[0] has no 'width'"),
         (group, "processes[0].threads[0].itypes.sse is not of type int"),
         (listed, "processes is not a list"),
-        (null, "exit is not of type int"),
+        (null, "interval_size is not of type int"),
     ],
 )
 def test_damage_is_located(tmp_path: Path, damage: Any, problem: str) -> None:

@@ -66,6 +66,8 @@ _EXCLUDED = frozenset(
         # Repeat: see the generator.
         "MOVSB MOVSW MOVSQ STOSB STOSW STOSD STOSQ LODSB LODSW LODSD LODSQ SCASB SCASW SCASD SCASQ "
         "CMPSB CMPSW CMPSQ INSB INSW INSD OUTSB OUTSW OUTSD IN OUT "
+        # Takes away the right to the program's own memory.
+        "WRPKRU "
         # Divide: see the generator.
         "DIV IDIV "
         # Need the kernel's permission.
