@@ -68,6 +68,8 @@ _EXCLUDED = frozenset(
         "CMPSB CMPSW CMPSQ INSB INSW INSD OUTSB OUTSW OUTSD IN OUT "
         # Takes away the right to the program's own memory.
         "WRPKRU "
+        # AMD's own, whose immediates come in pairs.
+        "EXTRQ INSERTQ "
         # Divide: see the generator.
         "DIV IDIV "
         # Need the kernel's permission.
