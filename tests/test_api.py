@@ -148,7 +148,7 @@ again:  dec rcx
 
 @pytest.mark.parametrize(("engine", "turns"), [("step", 50_000), ("translate", 5_000_000_000)])
 def test_progress_is_reported(engine: str, turns: int, builder: Builder, tmp_path: Path) -> None:
-    """Also while the program runs for a second without a stop."""
+    """Also while the program runs for a second without a stop; the first report may come before it starts."""
     source = tmp_path / "long.S"
     source.write_text(LONG.format(turns=turns))
     seen: list[Progress] = []
@@ -156,5 +156,5 @@ def test_progress_is_reported(engine: str, turns: int, builder: Builder, tmp_pat
     assert result.instructions == 1 + 2 * turns + 3
     counts = [snapshot.instructions for snapshot in seen]
     assert counts == sorted(counts)
-    assert 0 < counts[0] < counts[-1] <= result.instructions
+    assert 0 <= counts[0] < counts[-1] <= result.instructions
     assert {(s.threads, s.processes) for s in seen} == {(1, 1)}

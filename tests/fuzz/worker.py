@@ -19,8 +19,7 @@ from livepro.model import ProcessResult
 def executions(process: ProcessResult) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Addresses of the instructions that a process executed, ascending, and how often each was."""
     table = process.table
-    lengths = np.array([instruction.length for instruction in table.instructions], np.uint64)
-    sizes = lengths[table.form]
+    sizes = table.step.astype(np.uint64)  # not of `form`: encodings of one form differ in length
     # Within a block an instruction stands behind those before it.
     ends = np.cumsum(sizes, dtype=np.uint64)
     first = np.repeat((ends - sizes)[table.start[:-1]], table.length)
