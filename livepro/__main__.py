@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -14,7 +15,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"livepro {__version__}")
         return 0
-    from livepro.cli.main import main as cli_main
+    try:
+        from livepro.cli.main import main as cli_main
+    except KeyboardInterrupt:  # in the middle of an import
+        return 128 + signal.SIGINT
 
     return cli_main(arguments)
 

@@ -219,9 +219,13 @@ class Session:
         """Send the program the Ctrl-C that reached livepro alone."""
         number, received = self._pending
         # The engine's thread may have seen the program's before this one was told of its own.
-        if self.engine.tracer.signals_seen.get(number, 0.0) < received - _GRACE:
-            for process in self.engine.tracer.live[:1]:
-                _send(process.pid, number)
+        if self.engine.tracer.signals_seen.get(number, 0.0) >= received - _GRACE:
+            return
+        live = self.engine.tracer.live
+        if live:
+            _send(live[0].pid, number)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, _GRACE)  # on its way: told once it is there
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:

@@ -8,11 +8,11 @@ import errno
 import os
 import signal
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.wait import WALL, is_stop
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 
 _ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 
@@ -24,20 +24,31 @@ _personality = ctypes.CDLL(None).personality
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def _become(executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], aslr: bool) -> None:
-    """In the child: restore what Python changed, then exec. Returns only on failure, by OSError."""
+def _become(
+    executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], aslr: bool, mask: Set[int]
+) -> None:
+    """In the child: restore what Python changed and the signal `mask`, then exec. Returns only on
+    failure, by OSError."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     if not aslr:
         _personality(_ADDR_NO_RANDOMIZE)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)  # as exec does: a handler would swallow what comes before
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.execve(executable, list(command), dict(environment))
 
 
-def _bury(pid: int) -> None:
-    """Wait for a seized child that is on its way out, past the stops it makes there."""
-    with contextlib.suppress(ChildProcessError, ProcessLookupError):
-        while is_stop(os.waitpid(pid, WALL)[1]):
-            ptrace.call(ptrace.PTRACE_CONT, pid)
+def _until_exec(pid: int) -> int:
+    """The wait status of a seized child's exec, or of its end before that."""
+    while True:
+        status = os.waitpid(pid, WALL)[1]
+        if not is_stop(status) or stop_event(status) == ptrace.PTRACE_EVENT_EXEC:
+            return status
+        number = 0 if stop_event(status) else stop_signal(status)
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+            ptrace.call(ptrace.PTRACE_CONT, pid, 0, number)
 
 
 def launch(
@@ -47,27 +58,30 @@ def launch(
     *,
     aslr: bool,
     options: int,
-) -> int:
-    """Start `executable` with arguments `command`; return its pid, seized with ptrace `options`.
+) -> tuple[int, int]:
+    """Start `executable` with arguments `command`; returns its pid, seized with ptrace `options`,
+    and a wait status: the stop of its exec, or its end if a signal has ended it before.
 
-    The child waits on a pipe until it is seized, so the first stop to come is
-    that of its exec. Working directory, standard streams, signal mask and
-    dispositions are livepro's own. Raises LiveproError when ptrace is refused
+    The child waits on a pipe until it is seized. Working directory, standard streams,
+    signal mask and dispositions are livepro's own. Raises LiveproError when ptrace is refused
     or the exec fails.
     """
     go_read, go_write = os.pipe()
     error_read, error_write = os.pipe()
+    # Signals wait until the child has no handlers of livepro's any more.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
         try:
             os.close(go_write)
             os.close(error_read)
             if os.read(go_read, 1):
-                _become(executable, command, environment, aslr)
+                _become(executable, command, environment, aslr, mask)
         except OSError as error:
             os.write(error_write, struct.pack("i", error.errno or errno.EIO))
         finally:
             os._exit(127)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(go_read)
     os.close(error_write)
     try:
@@ -88,16 +102,17 @@ def launch(
         os.close(error_read)
         raise
     os.close(go_write)
+    # Not the pipe first: a signal stops the child before its exec, and it waits for an answer.
+    status = _until_exec(pid)
     # The pipe closes on exec: nothing to read means that it worked.
     report = os.read(error_read, 4)
     os.close(error_read)
     if report:
         number = struct.unpack("i", report)[0]
-        _bury(pid)
         raise LiveproError(
             f"Cannot execute '{executable}': {os.strerror(number)}.",
             "Check that it is an executable of this machine; start a script that has no #! line "
             "through its interpreter.",
             status=127 if number == errno.ENOENT else 126,
         )
-    return pid
+    return pid, status

@@ -70,24 +70,18 @@ class Tracer:
 
     def launch(
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
-    ) -> TracedProcess:
-        """Start a command; its first instruction is yet to run. Raises LiveproError."""
+    ) -> None:
+        """Start a command; its first instruction is yet to run, or a signal has ended it before
+        that (`root_status`). Raises LiveproError."""
         options = self._options | ptrace.PTRACE_O_EXITKILL
-        pid = launch(executable, command, environment, aslr=aslr, options=options)
+        pid, status = launch(executable, command, environment, aslr=aslr, options=options)
         self._root = pid
-        status = os.waitpid(pid, WAIT_FLAGS)[1]
-        while is_stop(status) and stop_event(status) != ptrace.PTRACE_EVENT_EXEC:
-            # A signal sent to the child before its exec.
-            number = 0 if stop_event(status) else stop_signal(status)
-            ptrace.call(ptrace.PTRACE_CONT, pid, 0, number)
-            status = os.waitpid(pid, WAIT_FLAGS)[1]
+        if not is_stop(status):
+            self.root_status = status
+            return
         process = TracedProcess(pid, os.getpid(), 0, tuple(command))
         self._begin(process, None)
-        if not is_stop(status):
-            self._ended(pid, status)
-            return process
         self._start_thread(pid, process)
-        return process
 
     def attach(self, pid: int, ppid: int) -> TracedProcess:
         """Take hold of a process that runs; its threads are about to stop, and start for the

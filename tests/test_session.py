@@ -1,0 +1,45 @@
+"""What a run does about livepro's own signals, moment by moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import livepro
+from livepro.session import Session
+
+
+def test_an_interrupt_before_there_is_a_program_reaches_it() -> None:
+    """livepro alone has been sent it, and the program takes longer to appear than it waits."""
+    tracer = SimpleNamespace(signals_seen={}, live=[])
+    session = Session(cast(Any, SimpleNamespace(tracer=tracer)), cast(Any, None))
+    program = subprocess.Popen(["sleep", "600"])
+    try:
+        with session._signals():
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.6)  # two times that it looks for a program
+            assert program.poll() is None
+            tracer.live.append(SimpleNamespace(pid=program.pid))
+            assert program.wait(timeout=10) == -signal.SIGINT
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_a_signal_before_the_program_has_begun_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program on its way: the process that is to become it has no handlers of livepro's own."""
+    execve = os.execve
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        execve(*arguments)
+
+    monkeypatch.setattr(os, "execve", interrupted)
+    result = livepro.run(["true"])
+    assert (result.exit, result.instructions) == (128 + signal.SIGTERM, 0)
