@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
 import numpy.typing as npt
 
+from livepro.described import Descriptions
 from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Partial
@@ -18,7 +19,6 @@ from livepro.linux.symbols import Symbolizer
 from livepro.model import (
     BlockTable,
     CodeLabel,
-    Instruction,
     Origin,
     ProcessResult,
     Snapshot,
@@ -42,7 +42,11 @@ def build_processes(
             command=image.process.command,
             machine=isa.name,
             exit=image.process.exit,
-            table=build_table(image.store, isa.describe, symbolizer),
+            table=build_table(
+                image.store,
+                Descriptions(isa.describe, (isa.name, *image.process.command[:1]), kept),
+                symbolizer,
+            ),
             threads=tuple(_counts(tally, len(image.store)) for tally in image.tallies),
         )
         for image in images
@@ -110,12 +114,11 @@ def _forms(store: BlockStore, kind_of: Kinds) -> npt.NDArray[np.uint32]:
     return np.concatenate(parts)
 
 
-def build_table(
-    store: BlockStore, describe: Callable[[bytes], Instruction], symbolizer: Symbolizer
-) -> BlockTable:
+def build_table(store: BlockStore, describe: Descriptions, symbolizer: Symbolizer) -> BlockTable:
     """A store as a block table."""
     kinds = Kinds(describe)
     form = _forms(store, kinds)
+    describe.keep()
     functions = [""] * len(store)
     offsets = np.array(store.offsets, np.uint64)
     modules = np.array(store.modules, object)

@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "jvm": {"linux"},
     "tracee": {"linux", "isa"},
     "engines": {"tracee", "linux", "isa", "jvm"},
-    "results": {"engines", "linux", "isa", "jvm"},  # from an engine's records to the model
+    "described": {"isa", "linux"},  # what instructions are, from run to run
+    "results": {"described", "engines", "linux", "isa", "jvm"},  # from an engine's records to the model
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {"results", "engines", "tracee", "linux", "isa"},  # from counts to pictures, while it runs
     "serving": {"live", "engines", "isa"},

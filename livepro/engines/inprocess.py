@@ -12,6 +12,10 @@ is executed; what it returned is replaced afterwards.
 LABEL is percent-encoded. A command takes effect right behind the call's instruction,
 which is the last one before it. The answer to a command that cannot be carried out
 begins with "error: ".
+
+A call is looked at only if its buffer has 4096 to 4351 bytes (or 65,536 n more), as
+those of the C library's callers that take any link at all: programs that read thousands
+of links by their known sizes, as `ls -l` does, are then not stopped.
 """
 
 from __future__ import annotations
@@ -34,6 +38,14 @@ _LONGEST = 4096  # PATH_MAX, include/uapi/linux/limits.h
 # Where the path is among the arguments; the buffer and its size follow (readlink(2)).
 _PATH_ARGUMENT = {"readlink": 0, "readlinkat": 1}
 
+ASKING_SIZE = 0x10
+"""The second byte of the buffer's size in a call that is looked at."""
+
+
+def may_ask(size: int) -> bool:
+    """Whether a call with a buffer of this size is looked at."""
+    return size >> 8 & 0xFF == ASKING_SIZE
+
 
 class Counting(Protocol):
     """What is asked of an engine."""
@@ -51,14 +63,15 @@ class Counting(Protocol):
 
 
 class InProcess:
-    """Answers the calls that programs make. `numbers` are those of the calls to look at."""
+    """Answers the calls that programs make. `sizes` are the numbers of the
+    calls to look at, with the place of the buffer's size among their arguments (see `may_ask`)."""
 
     def __init__(self, engine: Counting, isa: Isa) -> None:
         self._engine = engine
         self._isa = isa
         known = isa.syscalls.numbers
         self._paths = {known[name]: at for name, at in _PATH_ARGUMENT.items() if name in known}
-        self.numbers = frozenset(self._paths)
+        self.sizes = {number: at + 2 for number, at in self._paths.items()}
         self._simd: dict[bytes, bool] = {}
 
     def command(self, thread: TracedThread, before: Any) -> str | None:
@@ -67,6 +80,8 @@ class InProcess:
         layout = self._isa.registers
         at = self._paths.get(getattr(before, layout.syscall_number))
         if at is None:
+            return None
+        if not may_ask(getattr(before, layout.syscall_arguments[at + 2])):
             return None
         address = getattr(before, layout.syscall_arguments[at])
         if thread.read(address, len(_PREFIX)) != _PREFIX:

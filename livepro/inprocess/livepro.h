@@ -5,8 +5,9 @@
        work();
        livepro_snapshot("work");
 
-   Each function makes one system call, readlink of a path below /proc/livepro. Where livepro does not watch the process, the call fails with ENOENT
-   and nothing happens: the functions then return -1.
+   Each function makes one system call, readlink of a path below /proc/livepro. Where livepro
+   does not watch the process, the call fails with ENOENT and nothing happens: the functions
+   then return -1.
 
    Commands concern the whole run and are exact for the calling thread: they take effect right
    behind the system call's instruction. Header only, no library needed. */
@@ -18,8 +19,11 @@
 extern "C" {
 #endif
 
-/* Ask with a path below /proc/livepro; returns the length of the answer (not terminated), or
-   -errno. The answer to a command that livepro does not know begins with "error: ". */
+/* Livepro looks only at calls with a buffer of this size. */
+#define LIVEPRO_SIZE 4096
+
+/* Ask with a path below /proc/livepro and a buffer of LIVEPRO_SIZE bytes; returns the length of
+   the answer (not terminated), or -errno. The answer to a command that livepro does not know begins with "error: ". */
 static inline long livepro_ask(const char *path, char *answer, unsigned long size) {
 #if defined(__x86_64__)
     long result;
@@ -46,12 +50,12 @@ static inline long livepro_ask(const char *path, char *answer, unsigned long siz
 }
 
 static inline int livepro_command(const char *path) {
-    char answer[16];
+    char answer[LIVEPRO_SIZE];
     return livepro_ask(path, answer, sizeof answer) == 2 ? 0 : -1; /* "ok" */
 }
 
 static inline long long livepro_number(const char *path) {
-    char answer[24];
+    char answer[LIVEPRO_SIZE];
     long length = livepro_ask(path, answer, sizeof answer), i;
     long long number = 0;
     for (i = 0; i < length; i++) {

@@ -26,6 +26,7 @@ import ctypes
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +190,9 @@ class _Module:
 
 def _identity(path: str) -> tuple[object, ...] | None:
     """What tells a file from all others and from its own other versions."""
+    if path == VDSO:
+        image = own_vdso()
+        return None if image is None else (path, zlib.crc32(image.getbuffer()), os.uname().version)
     if not path.startswith("/"):
         return None
     try:

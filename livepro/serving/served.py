@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from livepro.engines.base import Engine
 from livepro.isa.base import Isa
 from livepro.serving.endpoint import endpoint
-from livepro.serving.metrics import metrics_server
 
 __all__ = ["served"]
 
@@ -22,6 +21,8 @@ def served(
     engine's. Raises LiveproError when the metrics cannot be served."""
     with ExitStack() as stack:
         if metrics:
+            from livepro.serving.metrics import metrics_server  # late: an HTTP server is seldom asked for
+
             stack.enter_context(metrics_server(engine, isa, command, metrics))
         if commands:
             try:

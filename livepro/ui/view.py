@@ -180,14 +180,16 @@ def hot_blocks(result: RunResult, hottest: int) -> tuple[HotBlock, ...]:
         for p in result.processes
         for block in hot.blocks(p.table, *p.threads, limit=4 * hottest)
     }
-    offsets = [key[2] for key in near]
+    offsets = {key[2] for key in near}
     inside: Counter[BlockKey] = Counter()
     entered: Counter[BlockKey] = Counter()
     for process in result.processes:
         table = process.table
         counts = hot.instructions(table, *process.threads)
         times = entries(process)
-        for row in np.flatnonzero(np.isin(table.offset, offsets)).tolist():
+        for row, offset in enumerate(table.offset.tolist()):
+            if offset not in offsets:
+                continue
             key = (table.function[row], table.module[row], int(table.offset[row]), int(table.length[row]))
             if key in near:
                 inside[key] += int(counts[row])

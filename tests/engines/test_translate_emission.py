@@ -25,7 +25,7 @@ def disassembled(code: bytes, address: int = CACHE) -> list[str]:
 
 def copy(code: str, *, budgeted: bool = False, check: Check = Check.NEVER) -> Emitted:
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
-    emitter = Emitter(DATA, frozenset((9,)), budgeted)
+    emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, budgeted)
     return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
 
 
@@ -101,6 +101,18 @@ def test_watched_system_calls_stop() -> None:
     emitted = copy("b8090000000f05c3")  # mov eax, 9; syscall; ret
     ((offset, index, behind),) = emitted.natives
     assert (emitted.code[offset], index, behind) == (0xCC, 1, offset + 1)
+
+
+@pytest.mark.parametrize(("number", "size"), [(89, "edx"), (267, "r10d")])
+def test_calls_that_may_ask_stop_only_with_a_size_that_asks(number: int, size: str) -> None:
+    emitted = copy("b8" + number.to_bytes(4, "little").hex() + "0f05c3")  # mov eax, number; syscall; ret
+    (asks, index, behind), (defers, _, same) = emitted.natives
+    call = bytes(emitted.code).index(encode.SYSCALL)
+    assert (index, behind, same) == (1, call + 2, call + 2)
+    lines = disassembled(bytes(emitted.code)[5:asks])
+    assert lines[:3] == [f"mov ecx, {size}", "movzx ecx, ch", "lea ecx, [rcx - 0x10]"]
+    assert lines[3:] == [f"jrcxz {CACHE + asks - 5:#x}", f"jmp {CACHE + asks + 1 - 5:#x}"]
+    assert emitted.code[asks] == emitted.code[defers] == 0xCC
 
 
 def test_source_is_compared_aligned() -> None:

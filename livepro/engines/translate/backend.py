@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,9 +105,11 @@ class Backend(Protocol):
 
     reader: Callable[[], Reader]
 
-    emitter: Callable[[int, frozenset[int], bool], Emitter]
+    emitter: Callable[[int, Mapping[int, int | None], bool], Emitter]
     """Given the data window's address, system call numbers that must stop, and whether
-    blocks count against a budget."""
+    blocks count against a budget. With a number may go the place of an argument: the size of a
+    buffer without which the call cannot ask anything of livepro, and then need not stop
+    (`livepro.engines.inprocess`)."""
 
     link: Callable[[Any, int, int], bool]
     """Write a field: into a buffer, at an index, so that its branch leads to the given

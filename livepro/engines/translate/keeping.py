@@ -153,7 +153,7 @@ def _alone(space: CodeSpace, cache: Cache) -> bool:
     assert module is not None
     targets = {target for _, target in cache.record.links}
     if cache.unit is not None:
-        targets.update((np.unique(cache.unit.link_targets).astype(np.int64) + module.start).tolist())
+        targets.update((cache.unit.link_targets.astype(np.int64) + module.start).tolist())
     slots = (space.slots.get(target) for target in targets)
     return all(slot is None or cache.base <= space.starts[slot] < cache.end for slot in slots)
 

@@ -52,7 +52,8 @@ class CacheRunner(Deferring):
         self._growing = named("mremap")
         self._acting = named("rt_sigaction")
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
-        self._watched = self._remapping | self._acting | self.inprocess.numbers | named(*more)
+        self._watched: dict[int, int | None] = dict.fromkeys(self._remapping | self._acting | named(*more))
+        self._watched |= self.inprocess.sizes
         self._reader = self._backend.reader()
         self._actions: dict[TracedProcess, SignalActions] = {}
         self._states: dict[int, TranslatedThread] = {}
@@ -72,7 +73,7 @@ class CacheRunner(Deferring):
         """Where translations are kept, if they are to be."""
         if self.options.kept is None or not self._backend.movable:
             return None
-        kind = (self.isa.name, self.options.cut is not None, sorted(self._watched))
+        kind = (self.isa.name, self.options.cut is not None, sorted(self._watched.items(), key=str))
         return Shelf(self.options.kept, repr(kind))
 
     # -- the loop

@@ -17,7 +17,7 @@ stores near its address only.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.aarch64 import encode, relocation
@@ -46,7 +46,7 @@ class Emitter:
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: frozenset[int], budgeted: bool) -> None:
+    def __init__(self, data: int, watched: Mapping[int, int | None], budgeted: bool) -> None:
         self._watched = watched
         self._budgeted = budgeted
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))

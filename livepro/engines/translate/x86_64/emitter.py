@@ -9,7 +9,7 @@ spill words of the thread's area and give it back before the next boundary.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Owed
@@ -67,10 +67,11 @@ _REP = {
 
 
 class Emitter(CounterEmitter):
-    """Turns blocks into their copies. `watched` are system call numbers that must stop;
+    """Turns blocks into their copies. `watched` are system call numbers that must stop,
+    some of them only with a size that asks (the place of that argument);
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: frozenset[int], budgeted: bool) -> None:
+    def __init__(self, data: int, watched: Mapping[int, int | None], budgeted: bool) -> None:
         super().__init__(budgeted=budgeted)
         self._watched = watched
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
@@ -200,12 +201,16 @@ class Emitter(CounterEmitter):
 
     def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
         out = emitted.code
-        if number in self._watched:
+        size = self._watched.get(number)
+        if number in self._watched and size is None:
             self._native(emitted, index)
             return
         # Whoever steps the call at its own place goes on right behind the copy's: the kernel may
         # yet wind it back by the instruction's length.
         call = encode.SYSCALL
+        if size is not None:
+            out += encode.CHECK_SIZE[size]
+            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
         if number < 0:
             out += self._check_number
             emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))

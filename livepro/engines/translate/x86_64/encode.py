@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from livepro.engines.inprocess import ASKING_SIZE
+
 RAX, RCX, RSP = 0, 1, 4
 
 _GS = b"\x65"
@@ -133,6 +135,16 @@ def load_absolute(size: int, address: int) -> bytes:
 def load_byte_watched(table: int) -> bytes:
     """movzx ecx, byte [rcx + table]; `table` below 2 GiB"""
     return b"\x0f\xb6\x89" + _u32(table)
+
+
+def _check_size(move: bytes) -> bytes:
+    # movzx ecx, ch; lea ecx, [rcx - ASKING_SIZE]; jrcxz +2; jmp +1
+    return move + b"\x0f\xb6\xcd\x8d\x49" + bytes((-ASKING_SIZE & 0xFF,)) + b"\xe3\x02\xeb\x01"
+
+
+CHECK_SIZE = {2: _check_size(b"\x89\xd1"), 3: _check_size(b"\x44\x89\xd1")}
+"""By the place of an argument of a system call (2: edx, 3: r10d): pass the byte that follows by,
+unless the argument is a size that asks. Borrows rcx, leaves flags alone."""
 
 
 def adjust_rsp(amount: int) -> bytes:
