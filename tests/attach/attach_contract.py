@@ -7,13 +7,13 @@ class TestStepAttach(AttachContract):
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from attach.targets import TIMEOUT, Target, attach, command_line, wait_until_traced
+from elftools.elf.elffile import ELFFile
 
 from fixtures import Builder
 
@@ -32,11 +32,10 @@ class Loop:
 
     def __init__(self, program: Path) -> None:
         self.program = program
-        text = subprocess.run(
-            ["objdump", "-d", "--no-show-raw-insn", str(program)], capture_output=True, text=True
-        ).stdout
-        body = text.partition("<spin>:\n")[2].split("\n\n")[0].splitlines()
-        self.addresses = [int(line.partition(":")[0], 16) for line in body][:TURN]
+        with program.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".symtab")
+            symbols = [table.get_symbol_by_name(f"turn{index}") for index in range(TURN)]
+        self.addresses = [symbol["st_value"] for (symbol,) in symbols]
 
     def total(self, counter: int, pc: int) -> int:
         """Instructions of the loop executed, by the counter in memory and the pc."""

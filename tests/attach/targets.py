@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 OBSERVE = Path(__file__).with_name("observe_attach.py")
-TIMEOUT = 60.0
+TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
+"""Seconds after which something counts as hung."""
 ROOT = Path(__file__).resolve().parents[2]
 
 

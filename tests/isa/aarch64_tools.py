@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Sequence
+from functools import cache as once
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def text_section(path: Path) -> bytes:
     return code[: len(code) // 4 * 4]
 
 
+@once  # three files of tests ask, and unpacking takes seconds
 def library_words(cache: Path) -> npt.NDArray[np.uint32]:
     """Every distinct word (uint32, ascending) of the code of NumPy, OpenBLAS and OpenSSL for AArch64.
 
