@@ -66,6 +66,8 @@ class Engine(ABC):
     name: str
     notices_children = False
     """Whether children that are to be let go must be seen first (`let_go`)."""
+    takes_singly = False
+    """See `livepro.tracee.Listener`."""
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         self.isa = isa
@@ -98,7 +100,17 @@ class Engine(ABC):
         """Take hold of a process that runs, to be watched from `run` on; several may be. Raises
         OSError when that is refused; the process is then as it was."""
         self._hang_bell()
-        self.tracer.attach(pid, ppid)
+        process = self.tracer.attach(pid, ppid)
+        self.look_ahead(process)
+        self.tracer.enter(process)
+
+    def look_ahead(self, process: TracedProcess) -> None:
+        """Do what can be done for a process that is attached to while it runs unwatched."""
+        return
+
+    def entered(self, process: TracedProcess) -> None:
+        """The first of its threads is watched; do what can be done before the others are."""
+        return
 
     @abstractmethod
     def run(self) -> None:
@@ -134,6 +146,7 @@ class Engine(ABC):
         if self.leaving:
             return
         self.leaving = self.tracer.leaving = True
+        self.tracer.stop_seized()
         for tid in self.tracer.threads:
             with contextlib.suppress(ProcessLookupError):
                 ptrace.call(ptrace.PTRACE_INTERRUPT, tid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -127,12 +128,14 @@ class Memory:
 def status_field(tid: int, name: str) -> str:
     """A field of /proc/TID/status, e.g. "Tgid". Raises OSError when it is gone,
     KeyError when the kernel does not show such a field."""
-    with open(f"/proc/{tid}/status", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            key, _, value = line.partition(":")
-            if key == name:
-                return value.strip()
-    raise KeyError(name)
+    with open(f"/proc/{tid}/status", "rb", buffering=0) as file:
+        text = b"\n" + file.read()
+    key = f"\n{name}:\t".encode()
+    at = text.find(key)
+    if at < 0:
+        raise KeyError(name)
+    at += len(key)
+    return text[at : text.index(b"\n", at)].decode(errors="surrogateescape").strip()
 
 
 def parent(pid: int) -> int:
@@ -205,6 +208,14 @@ def _switches(tid: int) -> int:
     except OSError:
         return -1
     return total if found else -1
+
+
+def threads(pid: int) -> list[int]:
+    """The threads of a process, the first one first. Raises ProcessLookupError when it is gone."""
+    try:
+        return sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda tid: (tid != pid, tid))
+    except FileNotFoundError:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH)) from None
 
 
 def thread_name(tid: int) -> str:

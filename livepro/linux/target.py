@@ -87,6 +87,12 @@ def check(pid: int, machine: str) -> list[str]:
             "has yet to wait.",
             "There is nothing left to measure.",
         )
+    if status["State"].startswith(("Z", "X")):
+        raise LiveproError(
+            f"The first thread of process {pid} ({name}) has ended: the kernel shows nothing of the "
+            "memory that its other threads use.",
+            "Such a process can be measured from its beginning: `livepro run`.",
+        )
     if status.get("Kthread") == "1" or ("VmSize" not in status and not proc.command_line(pid) and pid != 1):
         raise LiveproError(
             f"{pid} ({name}) is a thread of the kernel's.",

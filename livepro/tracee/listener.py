@@ -10,6 +10,15 @@ from livepro.tracee.process import TracedProcess, TracedThread
 class Listener(Protocol):
     """What an engine is told. Each thread it is told of is stopped, unless said otherwise."""
 
+    @property
+    def takes_singly(self) -> bool:
+        """Whether threads of a process that is attached to may run on, not watched yet, beside
+        others that are."""
+
+    def entered(self, process: TracedProcess) -> None:
+        """The first thread of a process that is attached to, taken singly, has been taken over and
+        runs; the others run yet, and are stopped next."""
+
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         """A process image begins: launched, forked from `parent`, or exec'd."""
 

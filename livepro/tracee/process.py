@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any, Protocol
 
@@ -49,10 +50,13 @@ class TracedProcess:
     def space(self) -> proc.AddressSpace:
         """The process's mappings, read again after `remapped`."""
         if self._space is None:
-            try:
-                self._space = proc.address_space(self.pid)
-            except OSError:
-                return proc.AddressSpace([])
+            for tid in (self.pid, *(thread.tid for thread in self.threads)):
+                with contextlib.suppress(OSError):
+                    space = proc.address_space(tid)
+                    if space.mappings:  # else that thread has ended: its process's first may, before others
+                        self._space = space
+                        return space
+            return proc.AddressSpace([])
         return self._space
 
     def remapped(self) -> None:

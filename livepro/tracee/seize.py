@@ -6,25 +6,26 @@ import contextlib
 import errno
 import os
 import threading
+from collections.abc import Iterator
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 
 
-def seize(pid: int, options: int) -> list[int]:
-    """Seize every thread of process `pid` with ptrace `options` and tell it to stop; returns
-    their tids, the oldest first.
+def seize(pid: int, options: int, *, stop: bool) -> list[int]:
+    """Seize every thread of process `pid` with ptrace `options` and, with `stop`, tell it to stop;
+    returns their tids, the oldest first.
 
     The threads are looked for again until there is no new one; those that seized
-    threads start from now on are tracees by themselves. Each will report a stop, but
-    maybe other events first. Raises OSError, with every thread let go again, when
+    threads start from now on are tracees by themselves. Each that is told to stop will report
+    that, but maybe other events first. Raises OSError, with every thread let go again, when
     the kernel refuses.
     """
     held: list[int] = []
     ended: set[int] = set()  # or not to be seized for another reason
     try:
         while True:
-            new = [tid for tid in _threads(pid) if tid not in ended and tid not in held]
+            new = [tid for tid in proc.threads(pid) if tid not in ended and tid not in held]
             if not new:
                 return held
             for tid in new:
@@ -44,16 +45,23 @@ def seize(pid: int, options: int) -> list[int]:
                         continue
                     raise
                 held.append(tid)
-                with contextlib.suppress(ProcessLookupError):
-                    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+                if stop:
+                    interrupt(tid)
     except OSError:
         for tid in held:
+            interrupt(tid)
             release(tid)
         with contextlib.suppress(ProcessLookupError):
-            for tid in _threads(pid):
+            for tid in proc.threads(pid):
                 if proc.tracer(tid) == threading.get_native_id():
                     release(tid)
         raise
+
+
+def interrupt(tid: int) -> None:
+    """Tell a seized thread to stop. One that has ended meanwhile is none to be told."""
+    with contextlib.suppress(ProcessLookupError):
+        ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
 
 
 def release(tid: int) -> None:
@@ -69,9 +77,24 @@ def release(tid: int) -> None:
                     raise
 
 
-def _threads(pid: int) -> list[int]:
-    """Raises ProcessLookupError when the process is gone."""
+@contextlib.contextmanager
+def caught(tid: int) -> Iterator[None]:
+    """Meanwhile a thread that runs untraced is stopped. Raises OSError when it cannot be."""
+    ptrace.call(ptrace.PTRACE_SEIZE, tid)
+    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+    while stop_event(status := os.waitpid(tid, WALL)[1]) != ptrace.PTRACE_EVENT_STOP:
+        if not is_stop(status):
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        ptrace.call(ptrace.PTRACE_CONT, tid, 0, stop_signal(status))
     try:
-        return sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda tid: (tid != pid, tid))
-    except FileNotFoundError:
-        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH)) from None
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            ptrace.call(ptrace.PTRACE_DETACH, tid)
+
+
+def others_live(pid: int) -> bool:
+    """Whether a process has threads besides its first."""
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    return False

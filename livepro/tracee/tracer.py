@@ -19,21 +19,20 @@ from livepro.tracee.bell import Bell
 from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
-from livepro.tracee.seize import seize
+from livepro.tracee.seize import others_live
 from livepro.tracee.stops import WAIT_FLAGS, absorb_trap
+from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
 
-_STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _THREAD_OPTIONS = (
     ptrace.PTRACE_O_TRACECLONE
     | ptrace.PTRACE_O_TRACEEXEC
     | ptrace.PTRACE_O_TRACEEXIT
     | ptrace.PTRACE_O_TRACESYSGOOD
 )
-_BIRTHS = (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE)
 _CHILD_OPTIONS = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK
 
 
-class Tracer:
+class Tracer(TakingOver):
     """All traced threads of one session, by tid. `processes` are all images, in order of start.
 
     Without `follow_children` child processes are let go. With `notice_children` the
@@ -47,24 +46,16 @@ class Tracer:
     def __init__(
         self, layout: Layout, listener: Listener, *, follow_children: bool, notice_children: bool = False
     ) -> None:
-        self.layout = layout
-        self.listener = listener
-        self.threads: dict[int, TracedThread] = {}
-        self.processes: list[TracedProcess] = []
+        super().__init__(layout, listener)
         self.root_status: int | None = None
         self.signals_seen: dict[int, float] = {}
         self.bell = Bell()
         self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
         self._follow = follow_children
-        self._root = 0
         self._live: dict[int, TracedProcess] = {}
         # The first stop of a new child and its parent's event come in either order.
         self._unclaimed: dict[int, int] = {}
         self._awaited: dict[int, tuple[TracedProcess | None, int]] = {}
-        self._seized: dict[int, tuple[TracedProcess, int]] = {}
-        self._leaderless: set[TracedProcess] = set()
-        self._born = 0
-        self.leaving = False
 
     # -- beginning
 
@@ -83,31 +74,24 @@ class Tracer:
         self._begin(process, None)
         self._start_thread(pid, process)
 
-    def attach(self, pid: int, ppid: int) -> TracedProcess:
-        """Take hold of a process that runs; its threads are about to stop, and start for the
-        listener when they do. Raises OSError, with nothing changed, when that is refused."""
-        tids = seize(pid, self._options)
-        process = TracedProcess(pid, ppid, 0, proc.command_line(pid))
-        process.attached = True
-        self._root = self._root or pid
-        for tid in tids:
-            self._born += 1
-            self._seized[tid] = process, self._born
-        if pid not in tids:
-            self._leaderless.add(process)
-        self._begin(process, None)
-        return process
-
     def release(self, thread: TracedThread, number: int = 0) -> None:
         """Let a stopped thread go for good, delivering signal `number` if not 0. Its process
         has ended for the listener when no thread of it is left."""
-        thread.remember_name()
+        self.let_run(thread, number)
+        self.left(thread)
+
+    def let_run(self, thread: TracedThread, number: int = 0) -> None:
+        """The first half of `release`: the thread runs, untraced."""
         self.threads.pop(thread.tid, None)
-        if thread.tid == thread.process.pid:
-            self._leaderless.add(thread.process)
         with contextlib.suppress(OSError):  # killed meanwhile
             number = absorb_trap(thread.tid) or number
             ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
+        thread.remember_name()
+        if thread.tid == thread.process.pid:
+            self._leaderless.add(thread.process)
+
+    def left(self, thread: TracedThread) -> None:
+        """The second half: what has been counted of it is written down."""
         self._left(thread.process)
 
     def _left(self, process: TracedProcess) -> None:
@@ -132,32 +116,6 @@ class Tracer:
         if not (self.leaving and self.listener.part(thread)):
             self.listener.resume(thread)
 
-    def _take_over(self, tid: int, status: int) -> None:
-        """A thread that has been seized while it ran stops for the first time."""
-        process, born = self._seized[tid]
-        event, number = stop_event(status), stop_signal(status)
-        if event != ptrace.PTRACE_EVENT_STOP:
-            # Something else comes first; it executes nothing before the stop asked for.
-            if event in _BIRTHS:
-                self._adopt(ptrace.event_message(tid), process, event)
-            elif event == ptrace.PTRACE_EVENT_EXEC:
-                for other in [t for t, (p, _) in self._seized.items() if p is process and t != tid]:
-                    del self._seized[other]
-                process.command = proc.command_line(process.pid)
-            ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
-            return
-        del self._seized[tid]
-        thread = TracedThread(tid, process, self.layout, born)
-        thread.attached = True
-        self.threads[tid] = thread
-        if number not in _STOPPING:
-            self.listener.woken(thread)
-        if self.leaving:
-            self.release(thread)
-            return
-        self.listener.thread_started(thread)
-        self._event_stop(thread, number)
-
     # -- what happened
 
     def dispatch(self, tid: int, status: int) -> None:
@@ -171,8 +129,8 @@ class Tracer:
             return
         event = stop_event(status)
         thread = self.threads.get(tid)
-        if thread is None and event == ptrace.PTRACE_EVENT_EXEC and tid not in self._seized:
-            thread = self.threads.get(ptrace.event_message(tid))  # its leader has been let go
+        if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
+            thread = self._caller(tid, ptrace.event_message(tid))
         if thread is None:
             self._first_stop(tid, status)
             return
@@ -180,23 +138,34 @@ class Tracer:
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
             if event == 0:
                 self._signal(thread, number)
-            elif event in _BIRTHS:
+            elif event in BIRTHS:
                 self._child(thread, ptrace.event_message(tid), event)
             elif event == ptrace.PTRACE_EVENT_EXEC:
                 self._exec(thread, ptrace.event_message(tid))
             elif event == ptrace.PTRACE_EVENT_EXIT:
                 thread.remember_name()
                 self.listener.exiting(thread, in_exec=False)
+                departs = tid == thread.process.pid and others_live(tid)
                 ptrace.call(ptrace.PTRACE_CONT, tid)
+                if departs:
+                    self._departed(thread)
             elif event == ptrace.PTRACE_EVENT_STOP:
                 self._event_stop(thread, number)
             else:
                 self.listener.interrupted(thread)
                 self.listener.resume(thread)
 
+    def _departed(self, leader: TracedThread) -> None:
+        """The first thread of a process ends before others: no status tells of it until they have
+        ended, too, and there is nothing to let go of."""
+        del self.threads[leader.tid]
+        self.listener.gone(leader)
+        if self.leaving:
+            self._left(leader.process)
+
     def _event_stop(self, thread: TracedThread, number: int) -> None:
         """A stop without a signal, in which nothing is under way; `number` tells a group stop."""
-        stopping = number in _STOPPING
+        stopping = number in STOPPING
         if stopping:
             self.listener.stopped(thread)
         else:
@@ -267,9 +236,23 @@ class Tracer:
             return
         self._start_thread(tid, process, born)
 
+    def _caller(self, pid: int, former: int) -> TracedThread | None:
+        """Who has begun another image of process `pid`, whose leader is not known as a thread, or not
+        as one that has been taken over; None if no thread of it has been."""
+        if pid not in self._seized and former in self._seized:
+            self._seized[pid] = self._seized.pop(former)  # it has the leader's place from now on
+            self._leaderless.discard(self._seized[pid][0])
+        if pid not in self._seized:
+            return self.threads.get(former)
+        process, born = self._seized[pid]
+        if not any(thread.process is process for thread in self.threads.values()):
+            return None
+        return self.threads.get(former) or TracedThread(pid, process, self.layout, born)
+
     def _exec(self, leader: TracedThread, former: int) -> None:
         """The kernel has killed the other threads and given the caller the leader's tid."""
         old = leader.process
+        self._no_longer_seized(old)
         caller = self.threads.get(former, leader)
         for thread in [t for t in self.threads.values() if t.process is old and t is not caller]:
             del self.threads[thread.tid]
@@ -297,9 +280,7 @@ class Tracer:
             if thread.process in self._leaderless:
                 self._left(thread.process)
         elif tid in self._seized:
-            process_, _ = self._seized.pop(tid)
-            if process_ in self._leaderless:
-                self._left(process_)
+            self._lost(tid)
         elif tid in self._awaited:
             self._awaited.pop(tid)
         elif tid not in self._live:
@@ -323,11 +304,6 @@ class Tracer:
             process, _ = waiting.pop(tid, (None, 0))
             if process is not None:
                 self._left(process)
-
-    @property
-    def taken(self) -> bool:
-        """Whether every thread that was seized has been taken over."""
-        return bool(self.processes) and not self._seized
 
     @property
     def newborn(self) -> list[TracedProcess]:

@@ -33,7 +33,7 @@ def look(thread: TracedThread, counter: int) -> dict[str, int]:
 
 def watch_ends(seen: dict[str, Any], counter: int) -> None:
     """Take down when threads are taken over and let go, and where they are then."""
-    take, release = Tracer._take_over, Tracer.release
+    take, release = Tracer._take_over, Tracer.let_run
 
     def taking(tracer: Tracer, tid: int, status: int) -> None:
         if counter and status >> 16 == 128:
@@ -51,7 +51,7 @@ def watch_ends(seen: dict[str, Any], counter: int) -> None:
         seen["free"] = time.monotonic()
 
     Tracer._take_over = taking  # type: ignore[method-assign]
-    Tracer.release = releasing  # type: ignore[method-assign]
+    Tracer.let_run = releasing  # type: ignore[method-assign]
 
 
 def fail_at(engine: Any, name: str, number: int) -> None:

@@ -19,7 +19,7 @@ from livepro.engines.translate.halting import Halting
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
-from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN
 from livepro.linux import ptrace
@@ -44,6 +44,7 @@ class TranslateEngine(Halting):
         if thread.attached:
             self._check_takeable(thread)
         space = self._spaces.get(process)
+        opens = space is None
         if space is None:
             inherited = self._inherited.pop(process, None)
             if inherited is not None:
@@ -59,9 +60,13 @@ class TranslateEngine(Halting):
             if self.control.paused:
                 state.clock.freeze(BETWEEN)
         self._states[thread.tid] = state
-        if thread.attached and self._take(state):
-            self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
-            return
+        if thread.attached:
+            if self._shelf is not None and opens:
+                for mapping in self._waited_in(process):
+                    self._open_module(state, mapping)
+            if self._take(state):
+                self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
+                return
         pc = self._pc(thread.tid)
         place = space.locate(pc)
         if place is not None:
@@ -73,7 +78,7 @@ class TranslateEngine(Halting):
         state.program_base = self._backend.enter_area(
             thread.tid, space.memory.area_address(area), state.words, inherited=place is not None
         )
-        start = self._translate(state, pc)
+        start = self._translate(state, pc, eager=0 if thread.attached else EAGER)
         if start is None:
             self._prepare_native(state, pc)  # it will fault there
         else:
@@ -199,17 +204,22 @@ class TranslateEngine(Halting):
             executed = stop.index + (in_exec or self._pc(thread.tid) != state.at)
             self._uncount(state, state.native.block, executed, counted=stop.counted)
         self._close(state)
+        if not in_exec:
+            self._done_with(thread.process, state.space)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._states.get(thread.tid)
         if state is not None:
             self._close(state)
+            self._done_with(thread.process, state.space)
 
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""
         state.space.generated.repair()
-        del self._states[state.thread.tid]
+        if self._states.get(state.thread.tid) is state:
+            del self._states[state.thread.tid]
         self._deferring.pop(state.thread.tid, None)
+        self._changing.discard(state.thread.tid)
         self._collect(state)
         state.tally.total = self._total(state)
         state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0

@@ -135,6 +135,7 @@ class Halting(Leaving):
                 self.tracer.dispatch(tid, status)
 
     def _bring_to_rest(self) -> None:
+        self._answer_behind()
         # Answering stops meanwhile may bring commands that halt for themselves: all share what is known.
         while missing := [state for tid, state in self._states.items() if self._moves(tid, state)]:
             for state in missing:

@@ -76,10 +76,23 @@ class Shelf:
         here = Path(__file__).parent
         self._depot = Depot(directory, kind, here, Path(livepro.isa.__file__).parent)
         self._known: dict[str, int] = {}
+        self._fetched: dict[tuple[int, Mapping], tuple[str, Unit | None] | None] = {}
 
     def key(self, *identity: object) -> str:
         """The name for the unit of a module that `identity` tells from all others."""
         return self._depot.key(*identity)
+
+    def fetch(self, pid: int, module: Mapping) -> None:
+        """Read what is kept of a process's module, to be taken later."""
+        known = identity(pid, module) if module.stable_code and module.file_backed else None
+        key = self.key(*known) if known is not None else ""
+        self._fetched[pid, module] = (key, self.read(key)) if key else None
+
+    def take(self, pid: int, module: Mapping) -> tuple[str, Unit | None] | None:
+        """The key of a process's module and what is kept of it, if anything; None if nothing may be."""
+        if (pid, module) not in self._fetched:
+            self.fetch(pid, module)
+        return self._fetched.pop((pid, module))
 
     def read(self, key: str) -> Unit | None:
         """The unit kept under a key, None if there is none that can be trusted."""

@@ -2,8 +2,8 @@
 
 Once detaching has been asked for, every thread is told to make one more stop. Whatever stop
 it makes then, it is brought to a boundary between the program's instructions, what it executed
-of its block is counted, and it is released. The last one to run in an address space takes
-livepro's memory down first.
+of its block is counted, and it is let run. The last one to run in an address space takes
+livepro's memory down first. Counters are added up once nobody waits any more.
 """
 
 from __future__ import annotations
@@ -15,19 +15,33 @@ from typing import Any
 
 import numpy as np
 
+from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Place, Stop
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.taking import TakingOver, is_event
 from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.linux import ptrace
+from livepro.isa.base import Isa
+from livepro.linux import proc, ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.stops import trap_pending
+from livepro.tracee.seize import caught
+from livepro.tracee.stops import in_hand, trap_pending
 
 
 class Leaving(TakingOver):
     """The part of the translate engine that lets threads go."""
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        self._parted: list[TranslatedThread] = []
+        self._waiting: list[TracedThread] = []
+
+    def leave(self) -> None:
+        if not self.leaving:
+            for space in self._spaces.values():
+                space.generated.repair()  # before anybody waits for it
+        super().leave()
 
     def part(self, thread: TracedThread) -> bool:
         state = self._states.get(thread.tid)
@@ -36,8 +50,14 @@ class Leaving(TakingOver):
             return True
         if state.mode in (Mode.DELIVERING, Mode.SETTLING) or trap_pending(thread.tid):
             return False  # the stop to come says where it is
+        if self._changing - {thread.tid}:
+            # Somebody tells the kernel of a handler in the cache: nobody who is out may enter it.
+            self._waiting.append(thread)
+            return True
         if state.mode is Mode.NATIVE:
             pc = self._pc(thread.tid)
+            if state.change is not None:
+                self._changed_action(state, made=pc != state.at)
             stop = state.native
             if stop is not None and stop.block is not None:
                 self._uncount(state, stop.block, stop.index + (pc != state.at), counted=stop.counted)
@@ -145,10 +165,43 @@ class Leaving(TakingOver):
                 # Before any thread is out: none must enter a handler in the cache from there.
                 self._give_handlers_back(thread.process, thread.tid, space)
                 actions.forget()
-        self._close(state)
-        if not self._in_use(space):
+        state.mode = Mode.PARTED
+        last = not self._in_use(space)
+        if last:
             self._take_down(thread.process, thread.tid, space)
-        self.tracer.release(thread)
+        self.tracer.let_run(thread)
+        self._parted.append(state)
+        self._let_wait_no_longer()
+        if last:
+            self._close_parted(space)
+
+    def _close_parted(self, space: CodeSpace) -> None:
+        """Add up what threads that have been let go have counted."""
+        parted = [state for state in self._parted if state.space is space]
+        self._parted = [state for state in self._parted if state.space is not space]
+        for state in parted:
+            self._close(state)
+        for state in parted:
+            self.tracer.left(state.thread)
+
+    def _done_with(self, process: TracedProcess, space: CodeSpace) -> None:
+        """A thread has ended: if it was the last in livepro's memory, and others have been let go,
+        that is unmapped through one of those."""
+        if not self.leaving or self._in_use(space):
+            return
+        if any(state.space is space for state in self._parted):
+            for tid in proc.threads(process.pid):
+                with contextlib.suppress(OSError), caught(tid):
+                    self._take_down(process, tid, space)
+                    break
+            self._close_parted(space)
+
+    def _let_wait_no_longer(self) -> None:
+        """Let those go that had to wait for another thread, if it was the one."""
+        waiting, self._waiting = self._waiting, []
+        for thread in waiting:
+            if in_hand(thread.tid):
+                self.part(thread)
 
     def _give_handlers_back(self, process: TracedProcess, tid: int, space: CodeSpace) -> None:
         """Tell the kernel, through a stopped thread that is out of the cache, of the handlers
@@ -161,7 +214,7 @@ class Leaving(TakingOver):
 
     def _in_use(self, space: CodeSpace) -> bool:
         """Whether a thread may yet be in one of a space's caches."""
-        if any(state.space is space for state in self._states.values()):
+        if any(s.space is space and s.mode is not Mode.PARTED for s in self._states.values()):
             return True
         born = self.tracer.newborn
         return any(

@@ -16,8 +16,8 @@ from livepro.engines.translate import backend_for, layout, memory
 from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.deferring import Deferring
-from livepro.engines.translate.keeping import Shelf, cache_size, identity, restore
-from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.keeping import Shelf, cache_size, restore
+from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -56,6 +56,7 @@ class CacheRunner(Deferring):
         self._watched |= self.inprocess.sizes
         self._reader = self._backend.reader()
         self._actions: dict[TracedProcess, SignalActions] = {}
+        self._changing: set[int] = set()
         self._states: dict[int, TranslatedThread] = {}
         self._spaces: dict[TracedProcess, CodeSpace] = {}
         self._inherited: dict[TracedProcess, CodeSpace] = {}
@@ -158,10 +159,13 @@ class CacheRunner(Deferring):
         else:
             self._go(state, start)
 
-    def _translate(self, state: TranslatedThread, pc: int, *, landing: bool = False) -> int | None:
-        """Where the copy of the block at `pc` starts, None where nothing can be executed."""
+    def _translate(
+        self, state: TranslatedThread, pc: int, *, landing: bool = False, eager: int = EAGER
+    ) -> int | None:
+        """Where the copy of the block at `pc` starts, None where nothing can be executed; `eager`: see
+        `CodeSpace.translate`."""
         began = time.perf_counter()
-        start = state.space.translate(pc, landing=landing) if self._room(state, pc) else None
+        start = state.space.translate(pc, landing=landing, eager=eager) if self._room(state, pc) else None
         self._translating += time.perf_counter() - began
         return start
 
@@ -242,13 +246,12 @@ class CacheRunner(Deferring):
         space, process = state.space, state.thread.process
         if self._shelf is None or mapping in space.others:
             return False
-        known = identity(process.pid, mapping) if mapping.stable_code and mapping.file_backed else None
-        if known is None:
+        kept = self._shelf.take(process.pid, mapping)
+        if kept is None:
             space.others.add(mapping)
             return False
         process.remapped()  # data that was mapped since is not looked at when it is
-        key = self._shelf.key(*known)
-        unit = self._shelf.read(key)
+        key, unit = kept
         size = cache_size(mapping)
         base = memory.free_near(process.space, mapping.start, size)
         file = self._sharing(state.thread, space.gadget).create(size, base, executable=True)
@@ -337,15 +340,18 @@ class CacheRunner(Deferring):
         names = self.isa.registers
         number = getattr(state.before, names.syscall_number)
         self._mask_for_call(state, number)
+        thread, space = state.thread, state.space
         if not self._backend.enters_handlers or number not in self._acting:
             return
-        thread, space = state.thread, state.space
+        if self.tracer.to_be_taken(thread.process):
+            return  # a thread that is not watched yet must not enter a handler in the cache
         registers = thread.registers()
         actions = self._actions[thread.process]
         area = space.memory.area_address(state.area)
         state.change = actions.begin(thread.tid, registers, names, state.words, area, space.entry)
         if state.change is not None:
             thread.set_registers(registers)
+            self._changing.add(thread.tid)
 
     def _changed_action(self, state: TranslatedThread, *, made: bool = True) -> None:
         """An rt_sigaction has been `made`, or is put off, that tells the kernel otherwise than
@@ -353,6 +359,7 @@ class CacheRunner(Deferring):
         thread, change = state.thread, state.change
         assert change is not None
         state.change = None
+        self._changing.discard(thread.tid)
         registers = thread.registers()
         actions, names = self._actions[thread.process], self.isa.registers
         if made:

@@ -19,7 +19,7 @@ from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 _CHAIN = 6  # blocks laid out in a row at a miss
-_EAGER = 10  # blocks translated at a miss, besides
+EAGER = 10  # blocks translated at a miss, besides
 
 
 class CodeSpace(Translations):
@@ -50,7 +50,7 @@ class CodeSpace(Translations):
 
     # -- translating
 
-    def translate(self, pc: int, *, landing: bool = False, eager: int = _EAGER) -> int | None:
+    def translate(self, pc: int, *, landing: bool = False, eager: int = EAGER) -> int | None:
         """Translate the block at `pc` and, eagerly, likely successors (so many at most). Returns
         where its copy starts; None when its first instruction cannot be read or
         decoded. `landing` enters it in the lookup table."""

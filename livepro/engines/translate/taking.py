@@ -1,24 +1,34 @@
 """Threads taken over while they run: livepro's memory mapped into a program in full swing.
 
 Nothing of the program's own is written to, not even for a moment, since other
-threads may be running: calls are made through an instruction that is there anyway
-(`calling`). A thread that waits inside a system call is placed behind the copy of
-that call's instruction; the kernel winds it back by the instruction's length, as it
-would have at the original.
+threads run: calls are made through an instruction that is there anyway (`calling`).
+One thread only is held while the memory is mapped. The others run on unwatched until
+the code they wait in has been translated, and are then held for a moment each.
+
+A thread that waits inside a system call is placed behind the copy of that call's
+instruction; the kernel winds it back by the instruction's length, as it would have
+at the original.
 """
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
+from collections import deque
 
+from livepro.engines.base import EngineOptions
 from livepro.engines.translate import memory
 from livepro.engines.translate.calling import SteppedCalls, find_gadget, stop_anew
 from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.space import CodeSpace
-from livepro.engines.translate.thread import TranslatedThread
+from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.errors import LiveproError
-from livepro.linux import ptrace
+from livepro.isa.base import Isa
+from livepro.linux import proc, ptrace
+from livepro.linux.proc import Mapping
+from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.stops import WAIT_FLAGS
 
 _PLACES = 3  # mappings of the program's own may come in between
 
@@ -30,6 +40,80 @@ def is_event(info: ptrace.SignalInfo) -> bool:
 
 class TakingOver(SignalDelivery):
     """The part of the translate engine that enters processes and threads which run already."""
+
+    takes_singly = True
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        self._entering: dict[TracedProcess, list[Mapping]] = {}
+        self._behind: deque[tuple[int, int]] = deque()
+
+    # -- while the program runs
+
+    def look_ahead(self, process: TracedProcess) -> None:
+        if not process.measured:
+            return
+        self._gadgets[process] = find_gadget(process, self._backend.system_call)
+        self._entering[process] = [m for m in process.space.mappings if m.executable]
+        if self._shelf is not None:
+            for mapping in self._waited_in(process):
+                self._shelf.fetch(process.pid, mapping)
+
+    def _waited_in(self, process: TracedProcess) -> list[Mapping]:
+        """The code in which threads wait, to be taken over."""
+        found = map(process.space.find, self._waited_at(process))
+        return list(dict.fromkeys(mapping for mapping in found if mapping is not None))
+
+    def _waited_at(self, process: TracedProcess) -> list[int]:
+        """Where threads that wait will go on: at the system call that they wait in."""
+        call = self._backend.system_call
+        behind = {s.pc for tid in self.tracer.to_be_taken(process) if (s := proc.sleep(tid)) is not None}
+        return [
+            pc - len(call) if process.memory.read(pc - len(call), len(call)) == call else pc
+            for pc in sorted(behind)
+        ]
+
+    def entered(self, process: TracedProcess) -> None:
+        space = self._spaces.get(process)
+        if space is None:
+            return
+        for pc in self._waited_at(process):
+            if space.caches.of_module(pc) is not None or space.cache_for(pc) is not None:
+                space.translate(pc, eager=0)
+                space.find(pc)
+
+    def _wait(self) -> tuple[int, int]:
+        """Threads that are held to be taken over come before those that have met new code."""
+        while self._entering:
+            for process in [p for p in self._entering if not self.tracer.to_be_taken(p)]:
+                self._all_taken(process, self._entering.pop(process))
+            tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
+            if not tid:
+                break
+            state = self._states.get(tid) if status == TRAP_STATUS else None
+            if state is None or state.mode is not Mode.RUNNING:
+                return tid, status
+            self._behind.append((tid, status))
+        return self._behind.popleft() if self._behind else super()._wait()
+
+    def _all_taken(self, process: TracedProcess, code: list[Mapping]) -> None:
+        """What threads that were not watched yet have unmapped or made something else may have been
+        translated before that."""
+        space = self._spaces.get(process)
+        if space is None:
+            return
+        process.remapped()
+        now = set(process.space.mappings)
+        for mapping in code:
+            if mapping not in now:
+                space.drop(mapping.start, mapping.end)
+
+    def _answer_behind(self) -> None:
+        """Deal with the threads that were put behind others."""
+        while self._behind:
+            self.answer(*self._behind.popleft())
+
+    # -- one thread after the other
 
     def _calls(self, process: TracedProcess, tid: int) -> SteppedCalls:
         """Means to make system calls as a stopped thread of a process that was attached to."""
@@ -92,7 +176,7 @@ class TakingOver(SignalDelivery):
         if not self.isa.rewind_call(registers):
             return False
         pc = getattr(registers, self.isa.registers.pc)
-        block = state.space.find(pc) if self._translate(state, pc) is not None else None
+        block = state.space.find(pc) if self._translate(state, pc, eager=0) is not None else None
         behind = None
         if block is not None:
             behind = next((at for at, index in block.details.behind_syscall.items() if index == 1), None)

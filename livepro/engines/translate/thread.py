@@ -21,6 +21,7 @@ class Mode(Enum):
     NATIVE = 1  # one instruction was stepped at its own address
     DELIVERING = 2  # a signal handler was entered
     SETTLING = 3  # one step further towards a boundary, with a signal in hand
+    PARTED = 4  # none: it has been let go, and its counters are to be added up
 
 
 class TranslatedThread:
