@@ -38,11 +38,15 @@ class Labeller:
 
     def __init__(self, process: Process, replaced: Callable[[int, int], None]) -> None:
         self._process = process
-        self._replaced = replaced
+        self.replaced = replaced
         self._seen: AddressSpace | None = None
         self._cache: CodeCache | None = None
         self._starts: list[int] = []
         self._blobs: dict[int, Blob] = {}
+
+    def prepare(self) -> None:
+        """Do now what the first label takes time for."""
+        self._code_cache()
 
     def label(self, pc: int) -> CodeLabel | None:
         """What the code at `pc` is; None where that is not known (yet)."""
@@ -77,7 +81,7 @@ class Labeller:
         for start in starts[first:last]:
             gone = self._blobs.pop(start)
             if gone.head != blob.head or gone.start != blob.start:
-                self._replaced(gone.start, gone.end)
+                self.replaced(gone.start, gone.end)
         starts[first:last] = [blob.start]
         self._blobs[blob.start] = blob
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from attach.targets import TIMEOUT, Target, attach, command_line, wait_until_traced
+from attach.observe_attach import observe
+from attach.targets import TIMEOUT, Target, command_line, wait_until_traced
 from elftools.elf.elffile import ELFFile
 
 from fixtures import Builder
@@ -51,12 +52,12 @@ class AttachContract:
     def loop(self, builder: Builder) -> Loop:
         return Loop(builder.hosted("attach_loop", "-no-pie", "-fno-pie", "-Wl,--no-relax"))
 
-    def test_counts_agree_with_the_loops_own_counter(self, loop: Loop, tmp_path: Path) -> None:
+    def test_counts_agree_with_the_loops_own_counter(self, loop: Loop) -> None:
         with Target(loop.program) as target:
             before = target.shape()
             for seconds in (0.1, 0.3):
                 counter = int(target.ready, 16)
-                seen = attach(target, tmp_path, engine=self.engine, seconds=seconds, counter=counter)
+                seen = observe(target.pid, engine=self.engine, seconds=seconds, counter=counter)
                 begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
                 assert seen["instructions"] == end - begin
                 assert (seen["exit"], seen["warnings"]) == (None, [])
@@ -67,9 +68,7 @@ class AttachContract:
     def test_intervals_of_a_window_are_exact(self, loop: Loop, tmp_path: Path) -> None:
         with Target(loop.program) as target:
             counter = int(target.ready, 16)
-            seen = attach(
-                target, tmp_path, engine=self.engine, seconds=0.2, counter=counter, interval_size=1000
-            )
+            seen = observe(target.pid, engine=self.engine, seconds=0.2, counter=counter, interval_size=1000)
             begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
             assert seen["instructions"] == end - begin
             ((intervals,),) = (process["intervals"] for process in seen["processes"])
@@ -86,7 +85,7 @@ class AttachContract:
             target.process.send_signal(signal.SIGSTOP)
             target.wait_for_state("T")
             began = loop.total(target.word(counter), target.pc)
-            seen = attach(target, tmp_path, engine=self.engine, seconds=0.1)
+            seen = observe(target.pid, engine=self.engine, seconds=0.1)
             assert (target.state, seen["instructions"]) == ("T", 0)
             assert loop.total(target.word(counter), target.pc) == began
             out = tmp_path / "stopped.json"
@@ -108,7 +107,7 @@ class AttachContract:
         with Target(builder.hosted("attach_waits"), "2") as target:
             before = target.shape()
             for _ in range(2):
-                seen = attach(target, tmp_path, engine=self.engine, seconds=0.4)
+                seen = observe(target.pid, engine=self.engine, seconds=0.4)
                 assert seen["warnings"] == []
                 assert len(seen["processes"][0]["threads"]) >= 1 + 9 * 2
                 assert target.shape() == before
@@ -149,6 +148,15 @@ class AttachContract:
     ) -> None:
         with Target(builder.hosted("attach_waits")) as target:
             before = target.shape()
-            attach(target, tmp_path, engine=self.engine, seconds=0.5, fail=[method, call])
+            observe(target.pid, engine=self.engine, seconds=0.5, fail=(method, call))
             assert target.shape() == before
             assert target.end() == (0, "failures 0\n", "")
+
+    def test_first_thread_ends_before_the_others(self, builder: Builder) -> None:
+        """Nobody is told of its end then; the others are let go all the same."""
+        with Target(builder.hosted("attach_leader"), "400") as target:
+            seen = observe(target.pid, engine=self.engine, seconds=0.8)
+            assert seen["exit"] is None
+            assert len(seen["processes"][0]["threads"]) == 2
+            assert target.tracers() == {0}
+            assert target.end() == (7, "done\n", "")

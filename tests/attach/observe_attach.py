@@ -1,18 +1,11 @@
-"""Attaches to a process under an engine, in a process of its own, and writes down what was seen.
-
-    observe_attach.py OUTPUT PID OPTIONS
-
-OPTIONS are keyword arguments of `livepro.attach` as JSON, and for this program: `counter` (an
-address that is read, with the pc, when a thread is taken over and when it is let go) and
-`fail` (method of the engine, number of the call that raises).
-"""
+"""Attaches to a process under an engine and tells what was seen."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import livepro
@@ -31,8 +24,9 @@ def look(thread: TracedThread, counter: int) -> dict[str, int]:
     return {"pc": pc, "counter": int.from_bytes(thread.read(counter, 8), "little")}
 
 
-def watch_ends(seen: dict[str, Any], counter: int) -> None:
-    """Take down when threads are taken over and let go, and where they are then."""
+@contextlib.contextmanager
+def watched_ends(seen: dict[str, Any], counter: int) -> Iterator[None]:
+    """Meanwhile it is taken down when threads are taken over and let go, and where they are then."""
     take, release = Tracer._take_over, Tracer.let_run
 
     def taking(tracer: Tracer, tid: int, status: int) -> None:
@@ -52,6 +46,11 @@ def watch_ends(seen: dict[str, Any], counter: int) -> None:
 
     Tracer._take_over = taking  # type: ignore[method-assign]
     Tracer.let_run = releasing  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Tracer._take_over = take  # type: ignore[method-assign]
+        Tracer.let_run = release  # type: ignore[method-assign]
 
 
 def fail_at(engine: Any, name: str, number: int) -> None:
@@ -67,17 +66,21 @@ def fail_at(engine: Any, name: str, number: int) -> None:
     setattr(engine, name, failing)
 
 
-def main() -> None:
-    output, pid, text = sys.argv[1:]
-    options = json.loads(text)
+def observe(
+    pid: int, *, counter: int = 0, fail: tuple[str, int] | None = None, **options: Any
+) -> dict[str, Any]:
+    """Attach to a process with `options` of `livepro.attach`; returns what was seen.
+
+    `counter` is an address that is read, with the pc, when a thread is taken over and when it is
+    let go; `fail` (a method of the engine, the number of a call) is where an error is raised.
+    """
     seen: dict[str, Any] = {}
-    watch_ends(seen, options.pop("counter", 0))
-    fail = options.pop("fail", None)
 
     def started(attachment: Attachment) -> None:
+        engine: Any = attachment.engine
         if fail is not None:
-            fail_at(attachment.engine, *fail)
-        leave, attach = attachment.engine.leave, attachment.engine.attach
+            fail_at(engine, *fail)
+        leave, attach = engine.leave, engine.attach
 
         def leaving() -> None:
             seen["leaving"] = time.monotonic()
@@ -87,34 +90,28 @@ def main() -> None:
             seen.setdefault("attaching", time.monotonic())
             attach(*arguments)
 
-        attachment.engine.leave = leaving  # type: ignore[method-assign]
-        attachment.engine.attach = attaching  # type: ignore[method-assign]
+        engine.leave, engine.attach = leaving, attaching
 
-    try:
-        result = livepro.attach(int(pid), started=started, **options)
-    except LiveproError as error:
-        seen |= {"error": error.cause, "remedy": error.remedy, "status": error.status}
-    except Injected as error:
-        seen["injected"] = str(error)
-    else:
-        seen |= {
-            "exit": result.exit,
-            "instructions": result.instructions,
-            "command": list(result.command),
-            "warnings": list(result.warnings),
-            "processes": [
-                {
-                    "pid": process.pid,
-                    "exit": process.exit,
-                    "instructions": process.instructions,
-                    "threads": [t.instructions(process.table) for t in process.threads],
-                    "intervals": [[i.instructions for i in t.intervals] for t in process.threads],
-                }
-                for process in result.processes
-            ],
-        }
-    Path(output).write_text(json.dumps(seen))
-
-
-if __name__ == "__main__":
-    main()
+    with watched_ends(seen, counter):
+        try:
+            result = livepro.attach(pid, started=started, **options)
+        except LiveproError as error:
+            return seen | {"error": error.cause, "remedy": error.remedy, "status": error.status}
+        except Injected as error:
+            return seen | {"injected": str(error)}
+    return seen | {
+        "exit": result.exit,
+        "instructions": result.instructions,
+        "command": list(result.command),
+        "warnings": list(result.warnings),
+        "processes": [
+            {
+                "pid": process.pid,
+                "exit": process.exit,
+                "instructions": process.instructions,
+                "threads": [t.instructions(process.table) for t in process.threads],
+                "intervals": [[i.instructions for i in t.intervals] for t in process.threads],
+            }
+            for process in result.processes
+        ],
+    }

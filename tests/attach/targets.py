@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import signal
@@ -14,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-OBSERVE = Path(__file__).with_name("observe_attach.py")
 TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
 """Seconds after which something counts as hung."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +61,13 @@ class Target:
             assert time.monotonic() < until, f"it is {self.state}, not {letter}"
             time.sleep(0.01)
 
+    def tracers(self) -> set[int]:
+        """Who traces its threads (0: nobody)."""
+        found = set()
+        for status in Path(f"/proc/{self.pid}/task").glob("*/status"):
+            found.add(int(status.read_text().partition("TracerPid:")[2].split()[0]))
+        return found
+
     @property
     def pc(self) -> int:
         """Where it is, while it is stopped outside system calls (proc_pid_syscall(5))."""
@@ -92,23 +97,6 @@ class Target:
             "text": text.hexdigest(),
             "status": kept,
         }
-
-
-def attach(target: Target, directory: Path, **options: Any) -> dict[str, Any]:
-    """What `observe_attach` says of attaching to a target."""
-    out = directory / "attached.json"
-    out.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, str(OBSERVE), str(out), str(target.pid), json.dumps(options)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
-    seen: dict[str, Any] = json.loads(out.read_text())
-    return seen
 
 
 def command_line(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:

@@ -63,6 +63,13 @@ def test_zombie() -> None:
         process.wait()
 
 
+def test_process_whose_first_thread_has_ended(builder: Builder) -> None:
+    with Target(builder.hosted("attach_leader"), "0") as target:
+        target.wait_for_state("Z")
+        assert "first thread" in refused(target.pid)
+        assert target.end() == (7, "done\n", "")
+
+
 def kernel_threads() -> Iterator[int]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from attach.targets import Target, attach  # noqa: E402
+from attach.observe_attach import observe  # noqa: E402
+from attach.targets import Target  # noqa: E402
 
 from fixtures import Builder  # noqa: E402
 
@@ -103,7 +104,7 @@ def soak(name: str, times: int, seconds: float, engine: str) -> None:
     start, right = RESULTS[name]
     with tempfile.TemporaryDirectory() as place, start(Path(place)) as target:
         for number in range(1, times + 1):
-            seen = attach(target, Path(place), engine=engine, seconds=seconds)
+            seen = observe(target.pid, engine=engine, seconds=seconds)
             assert "error" not in seen, seen
             assert target.process.poll() is None, f"{name} has ended"
             shape = target.shape()

@@ -27,6 +27,11 @@ class GeneratedCode:
         self._unknown: dict[int, int] = {}
         self.labels: dict[int, CodeLabel] = {}
 
+    def use(self, labeller: Labeller) -> None:
+        """Have code labelled by a labeller that has been prepared before."""
+        labeller.replaced = self._replaced
+        self._labeller = labeller
+
     def label(self, pc: int) -> CodeLabel | None:
         """What the code at `pc` is now."""
         return self._labeller.label(pc)

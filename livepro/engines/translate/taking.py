@@ -24,6 +24,7 @@ from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
+from livepro.jvm.labels import Labeller
 from livepro.linux import proc, ptrace
 from livepro.linux.proc import Mapping
 from livepro.linux.wait import TRAP_STATUS
@@ -46,6 +47,7 @@ class TakingOver(SignalDelivery):
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         self._entering: dict[TracedProcess, list[Mapping]] = {}
+        self._labellers: dict[TracedProcess, Labeller] = {}
         self._behind: deque[tuple[int, int]] = deque()
 
     # -- while the program runs
@@ -58,6 +60,8 @@ class TakingOver(SignalDelivery):
         if self._shelf is not None:
             for mapping in self._waited_in(process):
                 self._shelf.fetch(process.pid, mapping)
+        labeller = self._labellers[process] = Labeller(process, lambda start, end: None)
+        labeller.prepare()
 
     def _waited_in(self, process: TracedProcess) -> list[Mapping]:
         """The code in which threads wait, to be taken over."""
@@ -137,6 +141,8 @@ class TakingOver(SignalDelivery):
             made: list[memory.SharedFile] = []
             try:
                 space = self._lay_out(thread, self._pc(thread.tid), made)
+                if process in self._labellers:
+                    space.generated.use(self._labellers.pop(process))
                 break
             except (OSError, LiveproError) as error:
                 calls = self._calls(process, thread.tid)
