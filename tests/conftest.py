@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -12,8 +13,13 @@ pytest.register_assert_rewrite("engines.contract", "engines.observed", "attach.a
 
 
 def pytest_configure() -> None:
-    """Tests run in the background of a shell are started with SIGINT ignored, and so would
-    be the programs that they start."""
+    """What tests start finds a sane world.
+
+    livepro is started hundreds of times: its modules are compiled once, whatever the
+    environment says of it. Tests run in the background of a shell are started with
+    SIGINT ignored, and so would be the programs that they start.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

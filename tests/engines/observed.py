@@ -66,18 +66,7 @@ def observe(
     settings = json.dumps({"engine": engine, **options})
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": str(REPOSITORY)}
     arguments = [str(output), settings, *map(str, command)]
-    if "LIVEPRO_TESTS_SERVER" in os.environ:
-        stdout, stderr = _server().run(arguments, stdin, environment, cwd, output.parent)
-    else:
-        done = subprocess.run(
-            [sys.executable, "-B", str(OBSERVE), *arguments],
-            input=stdin,
-            capture_output=True,
-            env=environment,
-            cwd=cwd,
-            timeout=TIMEOUT,
-        )
-        stdout, stderr = done.stdout, done.stderr
+    stdout, stderr = _server().run(arguments, stdin, environment, cwd, output.parent)
     assert output.exists(), stderr.decode(errors="replace")
     return Observed(json.loads(output.read_text()), stdout, stderr)
 
@@ -94,7 +83,7 @@ def converse(
     settings = json.dumps({"engine": engine, **options})
     arguments = [COMMANDED, output, settings, json.dumps(steps), *command]
     done = subprocess.run(
-        [sys.executable, "-B", *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
@@ -109,7 +98,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-B", str(OBSERVE), "--serve"],
+            [sys.executable, str(OBSERVE), "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
