@@ -17,8 +17,6 @@ class TestBlock(EngineContract, ControlContract):
     engine = "block"
     unfit: ClassVar[dict[str, str]] = {
         "self_reading": "a program that reads its own code sees the breakpoints in it",
-        "signal_continue": "a fault not understood yet: some runs warn that a thread was led elsewhere, "
-        "and that a block may be missing",
     }
 
     @pytest.mark.parametrize("size", [0, 1000])

@@ -143,24 +143,30 @@ class BlockEngine(Leaving):
     def _is_hit(self, state: BlockThread, pc: int) -> bool:
         """Whether a thread that was stepped has met the breakpoint on its block's terminator;
         if so, it has been dealt with."""
-        node, last = state.block, len(state.block.code) - 1
-        site = node.site
-        if site is None or not site.planted or pc != site.address + self.isa.breakpoint.pc_advance:
-            return False
-        held_back = state.index == last - 1 and node.code.quirks[state.index] is Quirk.SHADOW
-        if state.index != last and not held_back:
+        if not self._may_be_hit(state, pc):
             return False
         info = ptrace.signal_info(state.thread.tid)
         if info is None or info.code != self.isa.breakpoint.si_code:
             return False
         state.suspect = False
         self._load(state)
-        path = Path((node,), site.carry)
+        assert state.block.site is not None
+        path = Path((state.block,), state.block.site.carry)
         if path.carry(self._view, state.words):
             self._carried(state, path)
         else:
             self._refused(state, path)
         return True
+
+    def _may_be_hit(self, state: BlockThread, pc: int) -> bool:
+        """Whether a step from where the thread stands may meet the breakpoint on the block's terminator,
+        and then lead to `pc`."""
+        node, last = state.block, len(state.block.code) - 1
+        if node.site is None or not node.site.planted:
+            return False
+        held_back = state.index == last - 1 and node.code.quirks[state.index] is Quirk.SHADOW
+        at_terminator = state.index == last or held_back
+        return at_terminator and pc == node.site.address + self.isa.breakpoint.pc_advance
 
     def _is_astray(self, state: BlockThread, pc: int) -> bool:
         """A running thread has a SIGTRAP that is not from its plan's breakpoints: whether it is
@@ -197,15 +203,20 @@ class BlockEngine(Leaving):
 
     def interrupted(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)
-        if (
-            state is not None
-            and state.plan is not None
-            and self._pc(thread.tid) in state.plan.ends
-            and (self.isa.breakpoint.pc_advance or trap_pending(thread.tid))
-        ):
-            state.owed = True  # where the pc does not tell: it may be about to meet the breakpoint
+        if state is not None and self._owes_trap(state):
+            state.owed = True
         else:
             self._settle(thread, trap_due=True)
+
+    def _owes_trap(self, state: BlockThread) -> bool:
+        """Whether a thread that has stopped before the kernel takes signals has met a breakpoint, run or
+        stepped, and is yet to report that. Where the pc does not tell, it may be about to meet it."""
+        pc = self._pc(state.thread.tid)
+        if state.plan is not None:
+            return pc in state.plan.ends and bool(
+                self.isa.breakpoint.pc_advance or trap_pending(state.thread.tid)
+            )
+        return not state.watched and self._may_be_hit(state, pc) and trap_pending(state.thread.tid)
 
     def stopped(self, thread: TracedThread) -> None:
         self.interrupted(thread)
