@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.window import Position
+from livepro.errors import LiveproError
 from livepro.isa.base import CodeBlock, Isa, Quirk
+from livepro.linux import ptrace, rseq
 from livepro.model import Flow
 from livepro.tracee import TracedThread
 
@@ -146,10 +148,27 @@ def count_iterations(isa: Isa, state: StepThread) -> None:
 
 def taken_at(isa: Isa, thread: TracedThread) -> int:
     """Where a thread is that was running: at a system call's instruction if it waits in the
-    call, for it will execute that once more."""
+    call, for it will execute that once more; behind a restartable sequence that it was in."""
     registers = thread.registers()
-    isa.rewind_call(registers)
-    return int(getattr(registers, isa.registers.pc))
+    pc = int(getattr(registers, isa.registers.pc))
+    if isa.rewind_call(registers):
+        return int(getattr(registers, isa.registers.pc))
+    goes_on = rseq.abort(thread.tid, pc, thread.read, thread.write)
+    if goes_on != pc:
+        setattr(registers, isa.registers.pc, goes_on)
+        thread.set_registers(registers)
+    return goes_on
+
+
+def refuse_shadow_stack(isa: Isa, thread: TracedThread) -> None:
+    """Raises LiveproError for a thread that has a shadow stack, which only the processor's own calls
+    and returns keep up."""
+    if ptrace.has_regset(thread.tid, isa.registers.shadow_stack):
+        raise LiveproError(
+            f"Thread {thread.tid} of process {thread.process.pid} has a shadow stack, which only the "
+            "processor's own calls and returns keep up.",
+            "Use `--engine step`.",
+        )
 
 
 def hold(isa: Isa, state: StepThread) -> None:

@@ -29,7 +29,8 @@ class RegisterLayout:
     `structure` is laid out as the kernel's NT_PRSTATUS register set; the other
     names are its fields; those of a system call hold at its instruction, before
     it is executed. `pc_user_offset` is the program counter's place in
-    `struct user` for machines with PTRACE_PEEKUSER, else None.
+    `struct user` for machines with PTRACE_PEEKUSER, else None. `shadow_stack` is the
+    NT_* note type of what only threads with a shadow stack have.
     """
 
     structure: type[ctypes.Structure]
@@ -39,6 +40,7 @@ class RegisterLayout:
     syscall_arguments: tuple[str, ...]
     syscall_result: str
     pc_user_offset: int | None
+    shadow_stack: int
 
 
 @dataclass(frozen=True, slots=True)

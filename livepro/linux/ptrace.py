@@ -43,13 +43,16 @@ from ptrace.binding.func import (
 
 # What python-ptrace does not name: include/uapi/linux/ptrace.h.
 PTRACE_SINGLEBLOCK = 33  # arch/x86/include/uapi/asm/ptrace-abi.h
+PTRACE_SETOPTIONS = 0x4200
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
 PTRACE_LISTEN = 0x4208
 PTRACE_GETSIGMASK = 0x420A
 PTRACE_SETSIGMASK = 0x420B
+PTRACE_GET_RSEQ_CONFIGURATION = 0x420F
 PTRACE_EVENT_STOP = 128
 PTRACE_O_EXITKILL = 0x00100000
+PTRACE_O_SUSPEND_SECCOMP = 0x00200000
 
 NT_PRSTATUS = 1  # include/uapi/linux/elf.h
 NT_X86_XSTATE = 0x202
@@ -71,9 +74,11 @@ __all__ = [
     "PTRACE_EVENT_VFORK",
     "PTRACE_EVENT_VFORK_DONE",
     "PTRACE_GETREGSET",
+    "PTRACE_GET_RSEQ_CONFIGURATION",
     "PTRACE_INTERRUPT",
     "PTRACE_LISTEN",
     "PTRACE_O_EXITKILL",
+    "PTRACE_O_SUSPEND_SECCOMP",
     "PTRACE_O_TRACECLONE",
     "PTRACE_O_TRACEEXEC",
     "PTRACE_O_TRACEEXIT",
@@ -82,6 +87,7 @@ __all__ = [
     "PTRACE_O_TRACEVFORK",
     "PTRACE_POKEUSER",
     "PTRACE_SEIZE",
+    "PTRACE_SETOPTIONS",
     "PTRACE_SETREGSET",
     "PTRACE_SINGLEBLOCK",
     "PTRACE_SINGLESTEP",
@@ -93,6 +99,7 @@ __all__ = [
     "event_message",
     "get_registers",
     "get_regset",
+    "has_regset",
     "lean",
     "peek_user",
     "poke_user",
@@ -183,6 +190,14 @@ def get_regset(tid: int, kind: int, buffer: ctypes.Array[ctypes.c_char] | ctypes
     vector = IoVec(ctypes.addressof(buffer), ctypes.sizeof(buffer))
     call(PTRACE_GETREGSET, tid, kind, ctypes.addressof(vector))
     return int(vector.length)
+
+
+def has_regset(tid: int, kind: int) -> bool:
+    """Whether a stopped thread has register set `kind` now: the kernel refuses one of what is switched
+    off (ENODEV), or unknown to it."""
+    words = (ctypes.c_uint64 * 8)()
+    vector = IoVec(ctypes.addressof(words), ctypes.sizeof(words))
+    return raw(PTRACE_GETREGSET, tid, kind, ctypes.addressof(vector)) != -1
 
 
 def set_regset(tid: int, kind: int, buffer: ctypes.Array[ctypes.c_char] | ctypes.Structure) -> None:

@@ -27,16 +27,23 @@ class TracedProcess:
     `image` numbers the images of a pid from 0, `exit` is None until the
     process has ended (as a shell reports it). `wanted` is False for a child
     that is to be let go as soon as it has memory of its own. `attached` says that
-    the image was not traced from its beginning.
+    the image was not traced from its beginning. `options` are the ptrace options of its threads.
     """
 
     def __init__(
-        self, pid: int, ppid: int, image: int, command: tuple[str, ...], shares_memory: bool = False
+        self,
+        pid: int,
+        ppid: int,
+        image: int,
+        command: tuple[str, ...],
+        options: int,
+        shares_memory: bool = False,
     ) -> None:
         self.pid = pid
         self.ppid = ppid
         self.image = image
         self.command = command
+        self.options = options
         self.shares_memory = shares_memory
         self.exit: int | None = None
         self.measured = True

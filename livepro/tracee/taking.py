@@ -54,7 +54,7 @@ class TakingOver(ABC):
         for which they are told here, or by `enter` if the listener takes them singly.
         Raises OSError, with nothing changed, when that is refused."""
         tids = seize(pid, self._options, stop=not self.listener.takes_singly)
-        process = TracedProcess(pid, ppid, 0, proc.command_line(pid))
+        process = TracedProcess(pid, ppid, 0, proc.command_line(pid), self._options)
         process.attached = True
         self._root = self._root or pid
         for tid in tids:

@@ -70,7 +70,7 @@ class Tracer(TakingOver):
         if not is_stop(status):
             self.root_status = status
             return
-        process = TracedProcess(pid, os.getpid(), 0, tuple(command))
+        process = TracedProcess(pid, os.getpid(), 0, tuple(command), options)
         self._begin(process, None)
         self._start_thread(pid, process)
 
@@ -218,7 +218,7 @@ class Tracer(TakingOver):
         if not wanted and self.listener.let_go(tid, parent):
             return None
         shares_memory = event == ptrace.PTRACE_EVENT_VFORK
-        process = TracedProcess(tid, parent.pid, 0, parent.command, shares_memory)
+        process = TracedProcess(tid, parent.pid, 0, parent.command, parent.options, shares_memory)
         process.wanted = wanted
         self._begin(process, parent)
         return process
@@ -266,7 +266,7 @@ class Tracer(TakingOver):
             del self._live[old.pid]
             ptrace.call(ptrace.PTRACE_DETACH, old.pid)
             return
-        new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid))
+        new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid), old.options)
         self._begin(new, None)
         self._start_thread(new.pid, new)
 

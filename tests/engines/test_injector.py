@@ -40,7 +40,7 @@ def test_signals_that_arrive_during_a_call_keep_what_they_carry(sleeper: subproc
     ptrace.call(ptrace.PTRACE_SEIZE, pid)
     ptrace.call(ptrace.PTRACE_INTERRUPT, pid)
     os.waitpid(pid, WALL)
-    thread = TracedThread(pid, TracedProcess(pid, os.getpid(), 0, ("sleep",)), isa.registers)
+    thread = TracedThread(pid, TracedProcess(pid, os.getpid(), 0, ("sleep",), 0), isa.registers)
     before = bytes(thread.registers())
     gadget = getattr(thread.registers(), isa.registers.pc)
     text = backend_for(platform.machine()).gadget

@@ -35,7 +35,7 @@ from livepro.engines.block.patching import ADDRESS_MASK
 from livepro.engines.block.plan import Path
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.recording import ThreadTally
-from livepro.engines.stepping import StepThread, hold, taken_at
+from livepro.engines.stepping import StepThread, hold, refuse_shadow_stack, taken_at
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
@@ -292,6 +292,7 @@ class BlockEngine(Leaving):
             return
         pc = self._pc(thread.tid)
         if thread.attached:
+            refuse_shadow_stack(self.isa, thread)
             pc = taken_at(self.isa, thread)
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers

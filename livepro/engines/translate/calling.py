@@ -17,6 +17,7 @@ from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.wait import WALL, stop_event, stop_signal
 from livepro.tracee import TracedProcess
+from livepro.tracee.seccomp import unfiltered
 
 _ALL = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -37,13 +38,14 @@ def find_gadget(process: TracedProcess, instruction: bytes) -> int:
 
 
 class SteppedCalls:
-    """Makes system calls as thread `tid` of process `pid`, which is stopped.
+    """Makes system calls as thread `tid` of a process, which is stopped.
 
     `layout` names the registers; `gadget` is where a system call instruction stands.
     """
 
-    def __init__(self, pid: int, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
-        self.pid = pid
+    def __init__(self, process: TracedProcess, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
+        self.pid = process.pid
+        self._process = process
         self._tid = tid
         self._layout = layout
         self._backend = backend
@@ -51,7 +53,12 @@ class SteppedCalls:
 
     def call(self, number: int, *arguments: int) -> int:
         """Make one system call; returns its result. The thread is then in the stop of a step.
-        Raises OSError when the call fails, ProcessLookupError when the thread is gone."""
+        Raises OSError when the call fails, ProcessLookupError when the thread is gone, LiveproError
+        when its process may not be made to call."""
+        with unfiltered(self._tid, self._process):
+            return self._call(number, *arguments)
+
+    def _call(self, number: int, *arguments: int) -> int:
         tid, layout = self._tid, self._layout
         saved = ptrace.get_registers(tid, layout.structure)
         registers = ptrace.get_registers(tid, layout.structure)

@@ -21,6 +21,7 @@ from livepro.linux import ptrace
 from livepro.linux.proc import AddressSpace, Memory
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 from livepro.tracee import TracedThread
+from livepro.tracee.seccomp import unfiltered
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-common.h
@@ -64,7 +65,12 @@ class Injector:
         return self._thread.process.pid
 
     def call(self, number: int, *arguments: int) -> int:
-        """Make one system call; returns its result. Raises OSError on failure."""
+        """Make one system call; returns its result. Raises OSError on failure, LiveproError when
+        the process may not be made to call."""
+        with unfiltered(self._thread.tid, self._thread.process):
+            return self._call(number, *arguments)
+
+    def _call(self, number: int, *arguments: int) -> int:
         thread, registers_of = self._thread, self._layout
         saved = thread.registers()
         registers = thread.registers()

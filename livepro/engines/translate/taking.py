@@ -17,6 +17,7 @@ from abc import abstractmethod
 from collections import deque
 
 from livepro.engines.base import EngineOptions
+from livepro.engines.stepping import refuse_shadow_stack
 from livepro.engines.translate import memory
 from livepro.engines.translate.calling import SteppedCalls, find_gadget, stop_anew
 from livepro.engines.translate.delivery import SignalDelivery
@@ -25,7 +26,7 @@ from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.jvm.labels import Labeller
-from livepro.linux import proc, ptrace
+from livepro.linux import proc, ptrace, rseq
 from livepro.linux.proc import Mapping
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread
@@ -124,7 +125,7 @@ class TakingOver(SignalDelivery):
         gadget = self._gadgets.get(process)
         if gadget is None:
             gadget = self._gadgets[process] = find_gadget(process, self._backend.system_call)
-        return SteppedCalls(process.pid, tid, self.isa.registers, self._backend, gadget)
+        return SteppedCalls(process, tid, self.isa.registers, self._backend, gadget)
 
     def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
         process = thread.process
@@ -167,6 +168,7 @@ class TakingOver(SignalDelivery):
 
     def _check_takeable(self, thread: TracedThread) -> None:
         """Raises LiveproError for a thread that cannot run from a code cache."""
+        refuse_shadow_stack(self.isa, thread)
         cause = self._backend.obstacle(thread.registers())
         if cause:
             raise LiveproError(
@@ -174,12 +176,20 @@ class TakingOver(SignalDelivery):
                 "Use `--engine block` or `--engine step`.",
             )
 
+    def _abort_sequence(self, thread: TracedThread) -> None:
+        """As the kernel would have, had the thread run on where it was stopped."""
+        pc = self._pc(thread.tid)
+        goes_on = rseq.abort(thread.tid, pc, thread.read, thread.write)
+        if goes_on != pc:
+            self._write_pc(thread.tid, goes_on)
+
     def _take(self, state: TranslatedThread) -> bool:
         """Place a thread that waits in a system call behind that call's copy; False if it
         does not wait in one, or its call must be begun anew natively."""
         thread = state.thread
         registers = thread.registers()
         if not self.isa.rewind_call(registers):
+            self._abort_sequence(thread)
             return False
         pc = getattr(registers, self.isa.registers.pc)
         block = state.space.find(pc) if self._translate(state, pc, eager=0) is not None else None

@@ -27,4 +27,5 @@ LAYOUT = RegisterLayout(
     syscall_arguments=("x0", "x1", "x2", "x3", "x4", "x5"),
     syscall_result="x0",
     pc_user_offset=None,  # PTRACE_PEEKUSER does not exist here; PTRACE_GETREGSET reads NT_PRSTATUS
+    shadow_stack=0x410,  # NT_ARM_GCS: include/uapi/linux/elf.h
 )

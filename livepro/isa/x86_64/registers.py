@@ -28,4 +28,5 @@ LAYOUT = RegisterLayout(
     syscall_arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
     syscall_result="rax",
     pc_user_offset=Registers.rip.offset,
+    shadow_stack=0x204,  # NT_X86_SHSTK: include/uapi/linux/elf.h
 )
