@@ -179,16 +179,21 @@ class Sleep:
 def sleep(tid: int) -> Sleep | None:
     """Where a thread waits, None for one that may be running, or when that cannot be told."""
     switches = _switches(tid)
+    pc = waits_at(tid)
+    return None if pc is None or switches < 0 else Sleep(pc, switches)
+
+
+def waits_at(tid: int) -> int | None:
+    """The program counter of a thread that waits in the kernel: behind its system call's instruction
+    if it is in one. None for one that may be running, or when that cannot be told."""
     try:
-        with open(f"/proc/{tid}/syscall", encoding="ascii") as file:
+        with open(f"/proc/{tid}/syscall", "rb", buffering=0) as file:
             fields = file.read().split()
     except OSError:
         return None
-    # "running", or a number (-1: in no call), six arguments, the stack and program counters
+    # "running", or a number and six arguments (-1 alone: in no call), the stack and program counters
     # (proc_pid_syscall in fs/proc/base.c).
-    if len(fields) != 9 or switches < 0:
-        return None
-    return Sleep(int(fields[8], 16), switches)
+    return int(fields[8], 16) if len(fields) == 9 else None
 
 
 def slept_on(tid: int, sleep: Sleep) -> bool:

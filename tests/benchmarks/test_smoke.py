@@ -112,3 +112,19 @@ def test_unknown_names_are_refused() -> None:
     done = benchmark("--workloads", "gzip,nothing")
     assert done.returncode == 1
     assert done.stderr.startswith("There is no workload 'nothing'; there are true, ls, ")
+
+
+def test_attaching_is_measured() -> None:
+    """Every row has its two numbers, and no thread was held for nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.attach", "--threads", "5", "--turns", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    ((_, *rows),) = tables(done.stdout)
+    assert len(rows) == 9
+    times = {name: float(worst) for name, _, worst, _ in rows}
+    assert 0 < times["attach: CPU time of that"] <= times["attach: first stop to last thread running"]
+    assert 0 < times["detach: CPU time of that"] <= times["detach: until the last thread is free"]

@@ -44,7 +44,6 @@ class TranslateEngine(Halting):
         if thread.attached:
             self._check_takeable(thread)
         space = self._spaces.get(process)
-        opens = space is None
         if space is None:
             inherited = self._inherited.pop(process, None)
             if inherited is not None:
@@ -61,9 +60,8 @@ class TranslateEngine(Halting):
                 state.clock.freeze(BETWEEN)
         self._states[thread.tid] = state
         if thread.attached:
-            if self._shelf is not None and opens:
-                for mapping in self._waited_in(process):
-                    self._open_module(state, mapping)
+            for mapping in self._foreseen.pop(process, ()):
+                self._open_module(state, mapping)
             if self._take(state):
                 self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
                 return

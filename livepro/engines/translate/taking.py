@@ -48,6 +48,7 @@ class TakingOver(SignalDelivery):
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         self._entering: dict[TracedProcess, list[Mapping]] = {}
+        self._foreseen: dict[TracedProcess, list[Mapping]] = {}
         self._labellers: dict[TracedProcess, Labeller] = {}
         self._behind: deque[tuple[int, int]] = deque()
 
@@ -59,7 +60,8 @@ class TakingOver(SignalDelivery):
         self._gadgets[process] = find_gadget(process, self._backend.system_call)
         self._entering[process] = [m for m in process.space.mappings if m.executable]
         if self._shelf is not None:
-            for mapping in self._waited_in(process):
+            self._foreseen[process] = self._waited_in(process)
+            for mapping in self._foreseen[process]:
                 self._shelf.fetch(process.pid, mapping)
         labeller = self._labellers[process] = Labeller(process, lambda start, end: None)
         labeller.prepare()
@@ -72,7 +74,7 @@ class TakingOver(SignalDelivery):
     def _waited_at(self, process: TracedProcess) -> list[int]:
         """Where threads that wait will go on: at the system call that they wait in."""
         call = self._backend.system_call
-        behind = {s.pc for tid in self.tracer.to_be_taken(process) if (s := proc.sleep(tid)) is not None}
+        behind = {pc for tid in self.tracer.to_be_taken(process) if (pc := proc.waits_at(tid)) is not None}
         return [
             pc - len(call) if process.memory.read(pc - len(call), len(call)) == call else pc
             for pc in sorted(behind)
@@ -84,7 +86,7 @@ class TakingOver(SignalDelivery):
             return
         for pc in self._waited_at(process):
             if space.caches.of_module(pc) is not None or space.cache_for(pc) is not None:
-                space.translate(pc, eager=0)
+                space.translate(pc)  # and what they will go on with
                 space.find(pc)
 
     def _wait(self) -> tuple[int, int]:
