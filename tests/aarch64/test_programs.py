@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from engines.contract import Runner
+from engines.observed import converse
 
 import livepro
 from fixtures import Builder, Fixture, freestanding
@@ -55,10 +56,20 @@ def test_a_static_program_with_threads(engine: str, builder: Builder, tmp_path: 
 
 @pytest.mark.parametrize("engine", FAST)
 def test_cpython(engine: str, tmp_path: Path) -> None:
-    """A large dynamic program; the step engine would take minutes."""
+    """A large dynamic program."""
     seen = Runner(engine, tmp_path)(sys.executable, "-I", "-S", "--version")
     assert seen.stdout.startswith(b"Python 3.")
     assert seen.result["exit"] == 0
+
+
+def test_cpython_begun_under_the_step_engine(tmp_path: Path) -> None:
+    """Which would take minutes: it is let go in the middle, and goes on as if nothing had been."""
+    steps = [("sleep", 10), ("detach", ""), ("await", "Python 3.")]
+    seen = converse(steps, [sys.executable, "-I", "-S", "--version"], tmp_path / "capped.json", engine="step")
+    assert seen.faults == []
+    assert seen.result["warnings"] == []
+    assert seen.result["instructions"] > 1_000
+    assert seen.stderr == b""
 
 
 def test_nothing_for_other_machines_is_imported() -> None:

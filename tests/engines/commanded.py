@@ -67,8 +67,7 @@ class Conversation(threading.Thread):
         os.close(self.to_program)
 
 
-def main() -> None:
-    output, options, steps, *command = sys.argv[1:]
+def main(output: str, options: str, steps: str, *command: str) -> None:
     conversation = Conversation(json.loads(steps))
     result = livepro.run(command, control=conversation.begin, **json.loads(options))
     conversation.join(10)
@@ -77,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -22,6 +22,8 @@ from fixtures import Builder, Fixture, assembly
 
 SIGNAL_PERIOD = os.environ.get("LIVEPRO_TESTS_PERIOD", "1000")
 """Microseconds between a timer's signals: a slow machine would do nothing but take them."""
+SLOW = "LIVEPRO_TESTS_SLOW" in os.environ
+"""Whether the machine is emulated: what is done a thousand times elsewhere is done some times there."""
 FEW_NUMBERED = os.environ.get("LIVEPRO_TESTS_NUMBERED", "8")
 """Numbered signals for an engine that stops often: between two, a thread spins some thousand turns."""
 
@@ -163,7 +165,7 @@ class EngineContract:
         assert [t["name"] for t in process["threads"]] == [program.name[:15], "one", "two", "three", "four"]
 
     def test_many_short_threads(self, builder: Builder, run: Runner) -> None:
-        count = 1000 if self.heavy else 24
+        count = 1000 if self.heavy and not SLOW else 24
         seen = run(builder.hosted("many_threads", "-static"), str(count))
         assert seen.stdout == f"joined {count}\n".encode()
         spins = [t["functions"].get("spin", 0) for t in seen.processes[0]["threads"]]
@@ -229,7 +231,7 @@ class EngineContract:
         """What is printed does not depend on time, though the signal counts do."""
         program = builder.hosted(name, "-static")
         few = FEW_NUMBERED if name == "signal_flood" else "8"
-        turns = many if self.heavy else few
+        turns = many if self.heavy and not SLOW else few
         arguments = [turns, *([SIGNAL_PERIOD] if name != "generated" else [])]
         native = subprocess.run([program, *arguments], capture_output=True, timeout=20)
         seen = run(program, *arguments)

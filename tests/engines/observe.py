@@ -22,6 +22,7 @@ import platform
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -151,14 +152,16 @@ def describe_run(result: RunResult) -> dict[str, Any]:
 
 
 def serve() -> None:
-    """Carry out requests, a line of JSON each on standard input: `arguments` as above, `streams`
-    the files that become standard input, output and error, `environment`, `directory`. The
-    answer is a line with the number of the wait status, or `timeout` seconds later None."""
+    """Carry out requests, a line of JSON each on standard input: `module` (`observe`, or
+    `commanded`), its `arguments`, `streams` the files that become standard input, output and
+    error, `environment`, `directory`. The answer is a line with the number of the wait status,
+    or `timeout` seconds later None."""
     others = set(MACHINES) - {platform.machine()}
     for module in pkgutil.walk_packages(livepro.__path__, "livepro.", lambda name: None):
         if not others & set(module.name.split(".")):
             with contextlib.suppress(ImportError):  # of what is optional
                 import_module(module.name)  # else each run would do that anew
+    modules = {name: import_module(f"engines.{name}") for name in ("observe", "commanded")}
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
@@ -170,8 +173,11 @@ def serve() -> None:
             if request["directory"]:
                 os.chdir(request["directory"])
             try:
-                main(*request["arguments"])
+                modules[request["module"]].main(*request["arguments"])
+            except BaseException:
+                traceback.print_exc()
             finally:
+                sys.stderr.flush()
                 os._exit(0)
         deadline = time.monotonic() + request["timeout"]
         status = None

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-COMMANDED = Path(__file__).with_name("commanded.py")
 OBSERVE = Path(__file__).with_name("observe.py")
 REPOSITORY = OBSERVE.parent.parent.parent
+_PATH = f"{REPOSITORY}:{REPOSITORY / 'tests'}"
 TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
 """Seconds after which a run counts as hung; the longest takes about 10 on a busy machine."""
 
@@ -66,7 +66,7 @@ def observe(
     settings = json.dumps({"engine": engine, **options})
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": str(REPOSITORY)}
     arguments = [str(output), settings, *map(str, command)]
-    stdout, stderr = _server().run(arguments, stdin, environment, cwd, output.parent)
+    stdout, stderr = _server().run("observe", arguments, stdin, environment, cwd, output.parent)
     assert output.exists(), stderr.decode(errors="replace")
     return Observed(json.loads(output.read_text()), stdout, stderr)
 
@@ -81,16 +81,11 @@ def converse(
 ) -> Observed:
     """Run `command` as `observe` does, taking `steps` (see commanded.py) meanwhile."""
     settings = json.dumps({"engine": engine, **options})
-    arguments = [COMMANDED, output, settings, json.dumps(steps), *command]
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
-        timeout=TIMEOUT,
-    )
-    assert output.exists(), done.stderr.decode(errors="replace")
-    return Observed(json.loads(output.read_text()), done.stdout, done.stderr)
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": _PATH}
+    arguments = [str(output), settings, json.dumps(steps), *map(str, command)]
+    stdout, stderr = _server().run("commanded", arguments, b"", environment, None, output.parent)
+    assert output.exists(), stderr.decode(errors="replace")
+    return Observed(json.loads(output.read_text()), stdout, stderr)
 
 
 class _Server:
@@ -102,11 +97,12 @@ class _Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            env={**os.environ, "PYTHONPATH": _PATH},
         )
 
     def run(
         self,
+        module: str,
         arguments: Sequence[str],
         stdin: bytes,
         environment: Mapping[str, str],
@@ -117,6 +113,7 @@ class _Server:
         for path in streams:
             path.write_bytes(stdin if path is streams[0] else b"")
         request = {
+            "module": module,
             "arguments": arguments,
             "streams": list(map(str, streams)),
             "environment": environment,
