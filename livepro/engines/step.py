@@ -25,7 +25,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
-from livepro.tracee.stops import WAIT_FLAGS
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, next_in_turn
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
@@ -63,7 +63,7 @@ class StepEngine(Engine):
         stops = 0
         try:
             while threads or self.tracer.busy:
-                tid, status = wait(-1, WAIT_FLAGS)
+                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(threads, stops)
                 stops += 1
                 if status == TRAP_STATUS and (state := states.get(tid)) is not None:
                     pc = read_pc(tid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
@@ -11,6 +12,30 @@ from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
 WAIT_FLAGS = WALL | WNOTHREAD
 """How the thread that traces waits."""
+
+
+ROUND = 16
+"""Stops between two looks at threads out of turn: a power of 2."""
+
+
+def next_in_turn(tids: Iterable[int], count: int) -> tuple[int, int]:
+    """Wait for the next stop as `os.waitpid` does, some of the threads `tids` going first: others
+    each time, by the `count` of stops so far.
+
+    The kernel looks at the tracer's own child before other threads (do_wait in
+    kernel/exit.c). On one processor a first thread that waits for them and stops
+    all the time would keep them waiting for ever.
+    """
+    known = tuple(tids)
+    first = count // ROUND * ROUND // 2
+    for index in range(first, first + min(len(known), ROUND // 2)):
+        try:
+            tid, status = os.waitpid(known[index % len(known)], WAIT_FLAGS | os.WNOHANG)
+        except ChildProcessError:
+            continue  # gone, which has been told already
+        if tid:
+            return tid, status
+    return os.waitpid(-1, WAIT_FLAGS)
 
 
 def in_hand(tid: int) -> bool:

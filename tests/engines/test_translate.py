@@ -54,6 +54,14 @@ def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path)
         assert seen.result["exit"] == 0
 
 
+def test_what_is_mapped_elsewhere_is_no_reason_to_translate_anew(builder: Builder, tmp_path: Path) -> None:
+    """A thread's stack, say: mmap's address is 0 then, and the program itself may be within the
+    stack's size of that."""
+    program = builder.hosted("pthreads", "-static", "-no-pie")
+    (process,) = observe([program], tmp_path / "out", engine="translate", cache=False).processes
+    assert len(process["addresses"]) == len(set(process["addresses"]))
+
+
 def test_kept_copies_do_not_lead_to_those_of_generated_code(builder: Builder, tmp_path: Path) -> None:
     """What generated code jumped to in the run that kept a module's copies is not there in the next."""
     program = builder.hosted("generated_calls")

@@ -40,7 +40,7 @@ from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import WAIT_FLAGS, trap_pending
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, next_in_turn, trap_pending
 
 
 class BlockEngine(Leaving):
@@ -72,7 +72,7 @@ class BlockEngine(Leaving):
         stops = 0
         try:
             while threads or self.tracer.busy:
-                tid, status = wait(-1, WAIT_FLAGS)
+                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(threads, stops)
                 stops += 1
                 if status != TRAP_STATUS or (state := states.get(tid)) is None:
                     dispatch(tid, status)

@@ -19,7 +19,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
-from livepro.tracee.stops import WAIT_FLAGS
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, next_in_turn
 
 FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP))
 """Signals that instructions raise."""
@@ -39,6 +39,7 @@ class Deferring(Engine):
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         self._deferring: dict[int, float] = {}
+        self._waits = 0
         self._masking = isa.syscalls.named(  # see, change or hand on the signal mask
             *("rt_sigprocmask", "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "rt_sigreturn"),
             *("pselect6", "ppoll", "epoll_pwait", "epoll_pwait2", "io_pgetevents", "io_uring_enter"),
@@ -57,7 +58,10 @@ class Deferring(Engine):
                 with contextlib.suppress(OSError):
                     ptrace.call(ptrace.PTRACE_INTERRUPT, late)
             time.sleep(_POLL)
-        return os.waitpid(-1, WAIT_FLAGS)
+        self._waits += 1
+        if self._waits % ROUND:
+            return os.waitpid(-1, WAIT_FLAGS)
+        return next_in_turn(self.tracer.threads, self._waits)
 
     def _restore_mask(self, state: TranslatedThread) -> None:
         """Let the program's own signal mask be in force again."""

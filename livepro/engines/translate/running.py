@@ -29,6 +29,7 @@ from livepro.tracee import TracedProcess, TracedThread
 _MREMAP_FIXED = 2  # include/uapi/linux/mman.h
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _ADDRESS_MASK = (1 << 64) - 1
+_ERRORS = _ADDRESS_MASK - 4095  # results above are errors: MAX_ERRNO in include/linux/err.h
 
 
 class CacheRunner(Deferring):
@@ -49,6 +50,7 @@ class CacheRunner(Deferring):
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
         self._moving = named("shmat")
+        self._placing = named("mmap")
         self._growing = named("mremap")
         self._acting = named("rt_sigaction")
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
@@ -381,6 +383,9 @@ class CacheRunner(Deferring):
             address, size, third, flags, new = (
                 getattr(state.before, name) for name in registers.syscall_arguments[:5]
             )
+            if number in self._placing:  # what it was given is a wish, and often 0
+                result = getattr(state.thread.registers(), registers.syscall_result)
+                address = address if result > _ERRORS else result
             ranges = [(address, address + size)]
             if number not in self._growing:
                 executable = third & _PROT_EXEC or number in self._moving

@@ -1,0 +1,39 @@
+"""What the tracer is told first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from livepro.tracee.stops import ROUND, next_in_turn
+
+
+def test_some_go_first_each_time_others() -> None:
+    children = [subprocess.Popen(["true"]) for _ in range(3)]
+    pids = [child.pid for child in children]
+    for pid in pids:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        # The kernel would name them in their order.
+        assert next_in_turn(pids[1:2], 0) == (pids[1], 0)
+        assert next_in_turn((), 0) == (pids[0], 0)
+        assert next_in_turn(pids, 0) == (pids[2], 0)
+    finally:
+        for child in children:
+            child.returncode = 0  # it has been waited for
+
+
+def test_all_have_their_turn() -> None:
+    """However many there are."""
+    children = [subprocess.Popen(["true"]) for _ in range(ROUND)]
+    pids = [child.pid for child in children]
+    for pid in pids:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert next_in_turn(pids, 0) == (pids[0], 0)
+        assert next_in_turn(pids, ROUND) == (pids[ROUND // 2], 0)
+        for _ in pids[2:]:
+            next_in_turn((), 0)
+    finally:
+        for child in children:
+            child.returncode = 0
