@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
 from livepro.engines.control import Control
+from livepro.engines.region import Region
 from livepro.errors import LiveproError
 from livepro.linux import proc
+from livepro.linux.places import CodePlace
 from livepro.model import RunResult
 from livepro.model.itypes import ItypesSpec
 
@@ -57,6 +59,10 @@ def run(
     children: str = "follow",
     interval_size: int = 0,
     bbv_dialect: str = "exact",
+    start_at: str = "",
+    stop_at: str = "",
+    skip: int = 0,
+    count: int = 0,
     cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
@@ -70,7 +76,11 @@ def run(
     `aslr` False makes address-space layout, and so runs, repeatable,
     `children` is "follow" or "ignore". `interval_size` in instructions asks for
     basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
-    says. `cache` is the directory in which translated code is kept from run to run
+    says. `start_at`, `stop_at`, `skip` and `count` choose the part of the run that is counted: from
+    when a thread first comes to a function (its name, ``MODULE!NAME`` or ``MODULE+0xOFFSET``) and
+    `skip` instructions later, until one comes to `stop_at` or `count` have been counted; the
+    program is then let go, and the result's `exit` is None. The result's `region` says what became
+    of that. `cache` is the directory in which translated code is kept from run to run
     (True: the user's own, False: none; see `livepro cache`). `progress` is called a few
     times a second while the command runs.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
@@ -90,6 +100,7 @@ def run(
     """
     from livepro import isa
     from livepro.linux.command import check_executable, resolve_command
+    from livepro.linux.places import check_command
     from livepro.serving.served import served
     from livepro.session import Session
 
@@ -99,7 +110,10 @@ def run(
     environment = _inherited() if env is None else _bytes(env)
     executable = resolve_command(command[0], environment)
     warnings = check_executable(executable, machine.name)
-    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache)
+    region = _region(start_at, stop_at, skip, count)
+    for place in filter(None, (region.start, region.stop)):
+        check_command(place, executable, environment)
+    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache, region)
     chosen.warnings.extend(warnings)
     if control is not None:
         control(chosen.control)
@@ -126,6 +140,10 @@ def attach(
     children: bool = False,
     interval_size: int = 0,
     bbv_dialect: str = "exact",
+    start_at: str = "",
+    stop_at: str = "",
+    skip: int = 0,
+    count: int = 0,
     cache: bool | str | Path = True,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
@@ -149,6 +167,7 @@ def attach(
     from livepro import isa
     from livepro.attachment import Attachment, Limits
     from livepro.linux import target
+    from livepro.linux.places import check_process
     from livepro.serving.served import served
 
     if seconds is not None and seconds <= 0:
@@ -156,7 +175,10 @@ def attach(
     machine = isa.for_machine(platform.machine())
     warnings = target.check(pid, machine.name)
     following = "follow" if children else "ignore"
-    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache)
+    region = _region(start_at, stop_at, skip, count)
+    for place in filter(None, (region.start, region.stop)):
+        check_process(place, pid)
+    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache, region)
     chosen.warnings.extend(warnings)
     attachment = Attachment(chosen, machine, Limits(seconds, instructions))
     if started is not None:
@@ -175,6 +197,15 @@ def find_process(name: str) -> int:
     return target.named(name)
 
 
+def _region(start_at: str, stop_at: str, skip: int, count: int) -> Region:
+    """The part of a run that those mean. Raises LiveproError for what is no place or number."""
+    for number in (skip, count):
+        if number < 0:
+            raise LiveproError(f"{number} instructions cannot be skipped or counted.")
+    start, stop = (CodePlace.parse(text) if text else None for text in (start_at, stop_at))
+    return Region(start, stop, skip, count)
+
+
 def _engine(
     name: str,
     machine: Isa,
@@ -182,6 +213,7 @@ def _engine(
     interval_size: int,
     bbv_dialect: str,
     cache: bool | str | Path,
+    region: Region,
 ) -> Engine:
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
     from livepro.analyses.bbv import next_cut
@@ -210,6 +242,7 @@ def _engine(
         cut=cut if interval_size else None,
         measurable=measurable,
         kept=(default_directory() if cache is True else Path(cache)) if cache else None,
+        region=region if region != Region() else None,
     )
     return engine_class(name, machine.name)(machine, options)
 

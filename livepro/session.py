@@ -93,8 +93,9 @@ class Session:
             interval_size=interval_size,
             processes=build_processes(images, self.isa, engine.options.kept),
             stats=dict(engine.stats),
-            warnings=tuple(engine.warnings),
+            warnings=(*engine.warnings, *(engine.region.tell() if engine.region else ())),
             snapshots=build_snapshots(snapshots, images),
+            region=engine.region.result() if engine.region else None,
         )
 
     def _in_thread(

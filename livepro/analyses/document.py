@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import isfinite
 from typing import Any
 
@@ -41,6 +41,9 @@ def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int 
         "wall_seconds": float(result.wall_seconds),
         "interval_size": result.interval_size,
         **_totals(sum_totals(t for t, _ in totals)),
+        "region": None
+        if result.region is None
+        else {f.name: getattr(result.region, f.name) for f in fields(result.region)},
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],

@@ -16,6 +16,7 @@ from livepro.engines.control import Control
 from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
+from livepro.engines.region import Region, RegionWatch
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
@@ -44,13 +45,14 @@ class EngineOptions:
     `cut` says where basic block vector intervals end (None: no intervals);
     `measurable` tells whether a process image is one that the ISA can decode;
     `kept` is the directory in which translated code is kept from run to run
-    (None: nowhere).
+    (None: nowhere). `region` is the part of the run that counts (None: all).
     """
 
     follow_children: bool = True
     cut: CutRule | None = None
     measurable: Callable[[int], bool] | None = None
     kept: Path | None = None
+    region: Region | None = None
 
 
 class Engine(ABC):
@@ -87,6 +89,7 @@ class Engine(ABC):
         self.started = time.monotonic()
         self.control = Control(self, self.tracer.bell)
         self.inprocess = InProcess(self, isa)
+        self.region = None if options.region is None else RegionWatch(self, options.region)
 
     def launch(
         self, executable: str, command: Sequence[str], environment: Mapping[bytes, bytes], *, aslr: bool
@@ -261,6 +264,13 @@ class Engine(ABC):
     def part(self, thread: TracedThread) -> bool: ...
     @abstractmethod
     def resume(self, thread: TracedThread, number: int = 0) -> None: ...
+
+    # -- what a region needs (`engines.region.Bounded`)
+
+    @abstractmethod
+    def rearm(self) -> None: ...
+    @abstractmethod
+    def meter(self, instructions: int) -> None: ...
 
     # -- what control needs (`engines.control.Controlled`)
 

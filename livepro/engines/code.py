@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Protocol
 
 from livepro.isa.base import CodeBlock, Isa, Quirk
@@ -43,3 +44,20 @@ def read_block(isa: Isa, memory: Readable, address: int) -> CodeBlock:
             target=None,
             truncated=False,
         )
+
+
+def cut_at(block: CodeBlock, places: Container[int]) -> CodeBlock:
+    """The block up to the first instruction, behind its own first, that stands at one of `places`."""
+    for count, address in enumerate(block.addresses[1:-1], 1):
+        if address in places:
+            return CodeBlock(
+                address=block.address,
+                code=block.code[: address - block.address],
+                addresses=block.addresses[: count + 1],
+                flows=block.flows[:count],
+                reps=block.reps[:count],
+                quirks=block.quirks[:count],
+                target=None,
+                truncated=True,
+            )
+    return block

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.window import Counts, Position, Vectors
+from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.errors import LiveproError
 from livepro.tracee.bell import Bell
 
@@ -154,11 +154,17 @@ class Control:
                 getattr(self, f"_{command}")(label)
         return self._engine.status()
 
+    def change(self, command: str) -> None:
+        """Reset, pause or resume while the engine is halted."""
+        getattr(self, f"_{command}")("")
+
     def enrol(self, record: ImageRecord, tally: ThreadTally) -> None:
         """A thread is about to execute its first instruction."""
         record.tallies.append(tally)
         if self.paused:
             tally.window.pause(Counts())
+            if (vectors := self._engine.vectors(tally)) is not None:
+                vectors.freeze(BETWEEN)
 
     def _now(self, tally: ThreadTally, position: Position) -> Counts:
         return self._engine.raw_counts(tally).at(position)

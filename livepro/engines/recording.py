@@ -122,12 +122,19 @@ class ThreadTally:
 
     `entries` counts complete executions by row, `partial` executions that left
     after the first k instructions by (row, k). With a cut rule, `intervals`
-    are the basic block vectors closed so far. `window` says what of all that is
+    are the basic block vectors closed so far; `spend` is told of all that is counted
+    while there is one or the other (`cutting`). `window` says what of all that is
     not to be reported. An engine that keeps counts elsewhere while a thread lives sets
     `closed` once they are all here.
     """
 
-    def __init__(self, thread: TracedThread, store: BlockStore, cut: CutRule | None) -> None:
+    def __init__(
+        self,
+        thread: TracedThread,
+        store: BlockStore,
+        cut: CutRule | None,
+        spend: Callable[[int], None] | None = None,
+    ) -> None:
         self.thread = thread
         self.store = store
         self.entries: defaultdict[int, int] = defaultdict(int)
@@ -143,7 +150,9 @@ class ThreadTally:
         self._vector: defaultdict[int, int] = defaultdict(int)
         self._began = 0
         self._skip = 0
-        self.cutting = cut is not None
+        self.cutting = cut is not None or spend is not None
+        self._vectors = cut is not None
+        self._spend = spend
         self.window = Window()
 
     def complete(self, row: int) -> None:
@@ -163,6 +172,10 @@ class ThreadTally:
 
     def advance(self, row: int, count: int) -> None:
         """Move the interval clock on by `count` instructions of one block, cutting where due."""
+        if self._spend is not None:
+            self._spend(count)
+        if not self._vectors:
+            return
         assert self._cut is not None
         if self._skip:
             count -= self._skip
@@ -192,19 +205,21 @@ class ThreadTally:
         self._position = self._began = 0
         if self._cut is not None:
             self._next = self._cut(0)
-        self._skip = position.executed if self.cutting else 0
+        self._skip = position.executed if self._vectors else 0
 
     def freeze(self, position: Position) -> None:
         """See `window.Vectors`."""
-        if self.cutting:
+        if self._vectors:
+            spend, self._spend = self._spend, None
             if position.executed:
                 self.advance(position.row, position.executed)
-            self.cutting = False
+            self._spend = spend
+            self._vectors = False
 
     def thaw(self, position: Position) -> None:
         """See `window.Vectors`."""
-        self.cutting = self._cut is not None
-        self._skip = position.executed if self.cutting else 0
+        self._vectors = self._cut is not None
+        self._skip = position.executed if self._vectors else 0
 
     def raw_counts(self) -> Counts:
         """All that is counted here, whatever the window."""

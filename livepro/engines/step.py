@@ -14,10 +14,10 @@ import os
 import signal
 
 from livepro.engines import stepping
-from livepro.engines.base import Engine, EngineOptions, run_free
-from livepro.engines.code import read_block
+from livepro.engines.base import EngineOptions, run_free
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.regional import Regional
 from livepro.engines.stepping import StepBlock, StepThread
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
@@ -38,7 +38,7 @@ _ADDRESS_MASK = (1 << 64) - 1
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 
 
-class StepEngine(Engine):
+class StepEngine(Regional):
     """See `livepro.engines.base.Engine`."""
 
     name = "step"
@@ -270,7 +270,8 @@ class StepEngine(Engine):
             else:
                 state.tally.complete(block.row)
                 self._enter(state, pc)
-                block.link(state.block)
+                if self._plain(state, pc):
+                    block.link(state.block)
         elif pc == addresses[after]:
             state.index = after
             self._arrive(state)
@@ -336,9 +337,7 @@ class StepEngine(Engine):
         state.block = block
         state.expect = block.expect
         state.index = 0
-        if block.look[0]:
-            state.before = state.thread.registers()
-        state.expected = block.expect[0]
+        self._about_to(state)
 
     def _arrive(self, state: StepThread) -> None:
         """The thread is about to execute instruction `index`, in the middle of its block."""
@@ -347,12 +346,10 @@ class StepEngine(Engine):
             self._leave(state, index)
             self._enter(state, block.code.addresses[index])
             return
-        if block.look[index]:
-            state.before = state.thread.registers()
-        state.expected = block.expect[index]
+        self._about_to(state)
 
     def _decode(self, process: TracedProcess, record: ImageRecord, pc: int) -> StepBlock:
-        code = read_block(self.isa, process.memory, pc)
+        code = self._read_block(process, process.memory, pc)
         mapping = process.space.find(pc)
         versions = self._versions[record]
         row = versions.get((pc, code.code))
@@ -378,8 +375,7 @@ class StepEngine(Engine):
 
     def thread_started(self, thread: TracedThread) -> None:
         record = self.records[thread.process]
-        tally = ThreadTally(thread, record.store, self.options.cut)
-        self.control.enrol(record, tally)
+        tally = self._enrolled(thread, record)
         if not thread.process.measured:
             return
         pc = self._pc(thread.tid)

@@ -7,7 +7,8 @@ Top level: ``schema`` ("livepro/1"), ``livepro`` (version), ``engine``,
 ``command`` (list of strings), ``exit`` (as a shell reports it; null for a process
 that was attached to and let go while it ran),
 ``wall_seconds``, ``interval_size`` (0: no vectors), ``warnings``, ``stats``
-(the engine's own figures), the totals, ``processes`` and ``snapshots``.
+(the engine's own figures), ``region`` (null, or ``asked``, which part of the run was to be
+counted, ``began`` and ``ended``, whether it was), the totals, ``processes`` and ``snapshots``.
 
 The totals, of the run, of each process and of each thread:
 ``instructions``; ``rep_instructions`` (executions of rep-prefixed

@@ -101,7 +101,7 @@ class Symbolizer:
                 return None
             with stream:
                 image = ElfImage(stream)
-                sources = list(self._symbol_sources(image))
+                sources = list(self.symbol_sources(image))
                 functions = FunctionTable.build(image, sources)
 
                 def resolved(addresses: Uint64s) -> list[str]:
@@ -117,7 +117,8 @@ class Symbolizer:
             # answers with exceptions of all sorts. It then has no symbols.
             return None
 
-    def _symbol_sources(self, image: ElfImage) -> Iterator[SymbolEntries]:
+    def symbol_sources(self, image: ElfImage) -> Iterator[SymbolEntries]:
+        """The symbol tables that a file has, here and elsewhere."""
         full = image.symbols(".symtab")
         if full is not None and len(full.entries):
             yield full

@@ -8,7 +8,7 @@ from livepro.model.blocks import BasicBlock, BlockTable
 from livepro.model.counts import Interval, ThreadCounts
 from livepro.model.instruction import Flow, Instruction, SimdFacts, SimdType
 from livepro.model.label import CodeLabel, Origin
-from livepro.model.result import ProcessResult, RunResult, Snapshot, SnapshotThread
+from livepro.model.result import ProcessResult, RegionResult, RunResult, Snapshot, SnapshotThread
 
 __all__ = [
     "BasicBlock",
@@ -19,6 +19,7 @@ __all__ = [
     "Interval",
     "Origin",
     "ProcessResult",
+    "RegionResult",
     "RunResult",
     "SimdFacts",
     "SimdType",

@@ -75,12 +75,22 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class RegionResult:
+    """What became of a region of interest: `asked` says which part of the run was to be counted,
+    `began` whether that was reached, `ended` whether counting ended where it was to end."""
+
+    asked: str
+    began: bool
+    ended: bool
+
+
+@dataclass(frozen=True)
 class RunResult:
     """A run: every process, in order of start. `exit` is the command's status
     as a shell reports it (None: it was let go while it ran), `interval_size` the
     basic block vector interval in instructions (0: none), `stats` the engine's own
     figures (stops, blocks ...), `warnings` what the user should know about the counts, `snapshots`
-    those taken, in order."""
+    those taken, in order, `region` the part of the run that was to be counted (None: all)."""
 
     engine: str
     command: tuple[str, ...]
@@ -91,6 +101,7 @@ class RunResult:
     stats: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    region: RegionResult | None = None
 
     @property
     def instructions(self) -> int:

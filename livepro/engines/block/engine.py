@@ -34,7 +34,6 @@ from livepro.engines.block.leaving import Leaving
 from livepro.engines.block.patching import ADDRESS_MASK
 from livepro.engines.block.plan import Path
 from livepro.engines.block.thread import BlockThread
-from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread, hold, refuse_shadow_stack, taken_at
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -286,8 +285,7 @@ class BlockEngine(Leaving):
     def thread_started(self, thread: TracedThread) -> None:
         process = thread.process
         record = self.records[process]
-        tally = ThreadTally(thread, record.store, self.options.cut)
-        self.control.enrol(record, tally)
+        tally = self._enrolled(thread, record)
         if not process.measured:
             return
         pc = self._pc(thread.tid)

@@ -17,7 +17,6 @@ from livepro.engines.base import EngineOptions
 from livepro.engines.block.plan import LONGEST, Node, Plan, apart
 from livepro.engines.block.text import Original, Site, Text
 from livepro.engines.block.thread import BlockThread
-from livepro.engines.code import read_block
 from livepro.engines.exclusive import SEQUENCE_BYTES
 from livepro.engines.recording import ImageRecord
 from livepro.engines.step import StepEngine
@@ -84,13 +83,22 @@ class Patching(StepEngine):
         """The thread is about to execute instruction `index`: by a step, or running on to the terminator."""
         node, index = state.block, state.index
         state.expected = NEVER
-        if index >= node.tail and node.runnable:
-            state.plan = self._plan(state, node)
-            return
+        if self.region is not None:
+            self._at_region(state)
+        may_run = self._may_run(state, len(node.code))
+        if index >= node.tail and node.runnable and may_run:
+            plan = self._plan(state, node)
+            if len(plan.nodes) == 1 or self._may_run(state, plan.length):
+                state.plan = plan
+                return
         state.plan = None
         if node.look[index]:
             state.before = state.thread.registers()
-        state.expected = node.expect[index]
+        state.expected = node.expect[index] if may_run else NEVER
+
+    def _ahead(self, state: StepThread) -> int:
+        assert isinstance(state, BlockThread)
+        return len(state.block.code) if state.plan is None else state.plan.length
 
     def _stand_at(self, state: BlockThread, node: Node, index: int) -> None:
         """The thread stands at an instruction, and is not running."""
@@ -141,7 +149,7 @@ class Patching(StepEngine):
     def _node(self, state: BlockThread, pc: int) -> Node:
         """Decode the block that starts at `pc`."""
         process, text = state.thread.process, state.text
-        code = read_block(self.isa, Original(text, process.memory), pc)
+        code = self._read_block(process, Original(text, process.memory), pc)
         end = code.addresses[-1]
         stable = _is_stable(process.space.find(pc)) and _is_stable(process.space.find(end - 1))
         node = Node(code, stable, self._site(text, code) if stable else None)
@@ -191,9 +199,11 @@ class Patching(StepEngine):
             hit = follower.site.address + advance
             if any(hit == other.code.address for other in nodes):
                 break  # a pc there would mean two things
+            if self._region_at(state, target):
+                break
             nodes.append(follower)
         plan = node.rest = Plan(nodes, advance)
-        node.plan = None if node.tail else plan
+        node.plan = None if node.tail or self._region_at(state, node.code.address) else plan
         return plan
 
     def _go(self, state: BlockThread) -> None:

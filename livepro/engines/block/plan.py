@@ -76,14 +76,15 @@ class Plan:
 
     `ends` maps the pc that a breakpoint's trap shows to the path walked: every
     site on the way is there, since somebody else's plan may have planted it.
-    `stop` is the site that must be planted. `version` is the text's version
-    under which it was seen to be.
+    `stop` is the site that must be planted, `length` the instructions up to it and with it.
+    `version` is the text's version under which it was seen to be planted.
     """
 
-    __slots__ = ("ends", "nodes", "stop", "version")
+    __slots__ = ("ends", "length", "nodes", "stop", "version")
 
     def __init__(self, nodes: list[Node], advance: int) -> None:
         self.nodes = nodes
+        self.length = sum(len(node.code) for node in nodes)
         self.version = -2
         self.ends: dict[int, Path] = {}
         for count, node in enumerate(nodes, 1):

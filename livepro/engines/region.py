@@ -1,0 +1,221 @@
+"""A region of interest: which part of a run counts, said before it begins.
+
+Counting is paused until a thread is about to execute the first instruction at `start`
+and, from then on, `skip` instructions have been executed; it ends when a thread is about to
+execute the one at `stop`, or once `count` have been counted. What `skip` and `count` say is
+the sum over all threads of all processes measured. Once it has ended the processes are let go.
+
+The thread that brings a beginning or an end about stands right before the instruction in
+question; the others are where they are when it does (under the step and block engines: at
+their last stop).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from livepro.engines.control import Control
+from livepro.linux.places import CodePlace, PlaceFinder
+from livepro.linux.proc import Mapping
+from livepro.model import RegionResult
+from livepro.tracee import TracedProcess
+
+_NOWHERE: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """From the first instruction at `start` (None: of the run), `skip` instructions later, to
+    the one at `stop`, or for `count` instructions (None and 0: to the end)."""
+
+    start: CodePlace | None = None
+    stop: CodePlace | None = None
+    skip: int = 0
+    count: int = 0
+
+    @property
+    def metered(self) -> bool:
+        """Whether instructions must be counted down."""
+        return bool(self.skip or self.count)
+
+    def __str__(self) -> str:
+        words = []
+        if self.start is not None:
+            words.append(f"from {self.start}")
+        if self.skip:
+            words.append(f"{self.skip:,} instructions skipped")
+        if self.count:
+            words.append(f"{self.count:,} counted")
+        if self.stop is not None:
+            words.append(f"up to {self.stop}")
+        return ", ".join(words)
+
+
+class Phase(Enum):
+    """How far a run is with its region."""
+
+    WAITING = 0  # for its start
+    SKIPPING = 1
+    COUNTING = 2
+    OVER = 3
+
+
+class Bounded(Protocol):
+    """What is asked of an engine."""
+
+    control: Control
+    warnings: list[str]
+
+    def halted(self) -> AbstractContextManager[None]:
+        """Meanwhile no thread's counts change."""
+
+    def request_detach(self) -> None:
+        """Let every process go."""
+
+    def rearm(self) -> None:
+        """Other places are armed than before. Threads are halted."""
+
+    def meter(self, instructions: int) -> None:
+        """Call `RegionWatch.spent` when so many more have been executed (0: never mind). Threads
+        are halted."""
+
+
+class RegionWatch:
+    """Follows one run's region. The engine says when a thread is at an `armed` place, and when
+    what it was told to `meter` is spent."""
+
+    def __init__(self, engine: Bounded, region: Region) -> None:
+        self.region = region
+        self._engine = engine
+        self.phase = Phase.COUNTING
+        if region.start is not None:
+            self.phase = Phase.WAITING
+        elif region.skip:
+            self.phase = Phase.SKIPPING
+        engine.control.paused = self.phase is not Phase.COUNTING
+        self.metering = region.metered and self.phase is not Phase.WAITING
+        self._finders = [PlaceFinder(place) for place in (region.start, region.stop) if place is not None]
+        self._places: dict[TracedProcess, dict[Mapping, tuple[frozenset[int], ...]]] = {}
+        self._own: dict[TracedProcess, str] = {}
+        self._met = [False] * len(self._finders)
+        self._late = 0
+
+    # -- places
+
+    def places(self, process: TracedProcess, mapping: Mapping | None) -> frozenset[int]:
+        """Where blocks must begin in a mapping, since a region may begin or end there."""
+        if not self._finders or mapping is None or not mapping.stable_code:
+            return _NOWHERE
+        known = self._places.setdefault(process, {})
+        if mapping not in known:
+            known[mapping] = tuple(self._search(process, mapping, n) for n in range(len(self._finders)))
+        return _NOWHERE.union(*known[mapping])
+
+    def _search(self, process: TracedProcess, mapping: Mapping, number: int) -> frozenset[int]:
+        finder = self._finders[number]
+        if not finder.place.module:
+            own = self._own.get(process)
+            if own is None:
+                try:
+                    own = os.path.realpath(f"/proc/{process.pid}/exe")
+                except OSError:
+                    own = ""
+                self._own[process] = own
+            if mapping.path != own and finder.in_file(own):
+                return _NOWHERE  # the program's own takes precedence
+        found = finder.in_mapping(mapping)
+        self._met[number] |= bool(found)
+        return found
+
+    def armed(self, process: TracedProcess, pc: int) -> bool:
+        """Whether a thread of a process that is about to execute the instruction at `pc` brings
+        about a change."""
+        wanted = self._armed
+        if wanted is None or not process.wanted:
+            return False
+        return any(pc in found[wanted] for found in self._places.get(process, {}).values())
+
+    def armed_places(self, process: TracedProcess) -> Iterable[int]:
+        """All addresses for which `armed` holds, as far as the process's code is known."""
+        wanted = self._armed
+        if wanted is None or not process.wanted:
+            return ()
+        return {pc for found in self._places.get(process, {}).values() for pc in found[wanted]}
+
+    @property
+    def _armed(self) -> int | None:
+        """The finder whose places are armed."""
+        if self.phase is Phase.WAITING:
+            return 0
+        if self.phase is Phase.COUNTING and self.region.stop is not None:
+            return len(self._finders) - 1
+        return None
+
+    # -- what happens
+
+    def arrived(self) -> None:
+        """A thread stands before the instruction at an armed place."""
+        if self.phase is not Phase.WAITING:
+            self._end()
+        elif self.region.skip:
+            self._change(Phase.SKIPPING, "", self.region.skip)
+        else:
+            self._begin()
+
+    def spent(self) -> None:
+        """What was to be metered has been executed."""
+        if self.phase is Phase.SKIPPING:
+            self._begin()
+        elif self.phase is Phase.COUNTING:
+            self._end()
+
+    def _begin(self) -> None:
+        self._change(Phase.COUNTING, "resume", self.region.count)
+
+    def _end(self) -> None:
+        self._change(Phase.OVER, "pause", 0)
+        self._engine.request_detach()
+
+    def _change(self, phase: Phase, command: str, meter: int) -> None:
+        self.phase = phase  # first: other threads may come here while they are halted
+        self.metering = meter > 0
+        with self._engine.halted():
+            if command:
+                self._engine.control.change(command)
+            self._engine.rearm()
+            self._engine.meter(meter)
+
+    def late(self, instructions: int) -> None:
+        """A change was brought about so many instructions after it was due."""
+        self._late += instructions
+
+    # -- at the end
+
+    def result(self) -> RegionResult:
+        """What became of it."""
+        began = self.phase in (Phase.COUNTING, Phase.OVER)
+        to_the_end = self.region.stop is None and not self.region.count
+        return RegionResult(str(self.region), began, began and (to_the_end or self.phase is Phase.OVER))
+
+    def tell(self) -> list[str]:
+        """What the user must know about a region that is not as it was asked for."""
+        region, out = self.region, []
+        if self.phase is Phase.WAITING:
+            cause = "" if self._met[0] else " No file that was mapped has such a place."
+            out.append(f"{region.start}, where counting was to begin, was never reached.{cause}")
+        elif self.phase is Phase.SKIPPING:
+            out.append(f"Fewer than the {region.skip:,} instructions to be skipped were executed.")
+        elif self.phase is Phase.COUNTING:
+            if region.stop is not None:
+                cause = "" if self._met[-1] else " No file that was mapped has such a place."
+                out.append(f"{region.stop}, where counting was to end, was not reached.{cause}")
+            if region.count:
+                out.append(f"Fewer than the {region.count:,} instructions to be counted were executed.")
+        if self._late:
+            out.append(f"The region began or ended {self._late} instructions late.")
+        return out
