@@ -229,6 +229,8 @@ class Engine(ABC):
         if process.wanted:
             self.images.append(record)
         self.records[process] = record
+        if self.region is not None and parent is not None:
+            self.region.inherit(process, parent)
         process.measured = self.options.measurable is None or self.options.measurable(process.pid)
         if not process.measured:
             self.warnings.append(

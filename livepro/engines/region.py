@@ -132,6 +132,10 @@ class RegionWatch:
         self._met[number] |= bool(found)
         return found
 
+    def inherit(self, process: TracedProcess, parent: TracedProcess) -> None:
+        """A process was born with a copy of its parent's memory."""
+        self._places[process] = dict(self._places.get(parent, {}))
+
     def armed(self, process: TracedProcess, pc: int) -> bool:
         """Whether a thread of a process that is about to execute the instruction at `pc` brings
         about a change."""

@@ -15,10 +15,11 @@ from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.actions import SignalActions
-from livepro.engines.translate.halting import Halting
+from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
+from livepro.engines.translate.regions import Regions
 from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN
@@ -28,7 +29,7 @@ from livepro.linux.wait import WALL
 from livepro.tracee import TracedProcess, TracedThread
 
 
-class TranslateEngine(Halting):
+class TranslateEngine(Regions):
     """See `livepro.engines.base.Engine`."""
 
     name = "translate"
@@ -53,11 +54,13 @@ class TranslateEngine(Halting):
         area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
+        state.budget = Budget(state.words)
         self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
-            state.clock = IntervalClock(state.words, tally, space, self.options.cut)
+            state.clock = IntervalClock(state.words, state.budget, tally, space, self.options.cut)
             if self.control.paused:
                 state.clock.freeze(BETWEEN)
+        self._enrol_share(state)
         self._states[thread.tid] = state
         if thread.attached:
             for mapping in self._foreseen.pop(process, ()):
@@ -176,8 +179,9 @@ class TranslateEngine(Halting):
         process.remapped()
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
-        emitter = self._backend.emitter(data.base, self._watched, self.options.cut is not None)
+        emitter = self._backend.emitter(data.base, self._watched, self._budgeted)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
+        space.region = self.region
         space.add_cache(cache)
         for number in self._watched:
             data.map[layout.WATCHED + number] = 1
@@ -187,6 +191,7 @@ class TranslateEngine(Halting):
         return space
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        super().exiting(thread, in_exec)
         state = self._states.get(thread.tid)
         if state is None:
             return
@@ -213,6 +218,7 @@ class TranslateEngine(Halting):
 
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""
+        self._return_share(state)
         state.space.generated.repair()
         if self._states.get(state.thread.tid) is state:
             del self._states[state.thread.tid]

@@ -92,7 +92,7 @@ class Halting(Leaving):
             index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
         within = pc - block.start
         position = block.position(index, counted=within >= block.details.tallied)
-        if self.options.cut is not None and block.details.tallied <= within < max(
+        if self._budgeted and block.details.tallied <= within < max(
             block.details.tallied + 1, block.details.charged
         ):
             position = position._replace(owed=position.length)
@@ -127,7 +127,7 @@ class Halting(Leaving):
         try:
             yield
         finally:
-            if self.options.cut is not None:
+            if self._budgeted:
                 self._catch_up()
             resting, self._resting = self._resting, {}
             self._asleep = {}
@@ -179,5 +179,10 @@ class Halting(Leaving):
             self._bring_to_rest()
         for tid in woken:
             state = self._states.get(tid)
-            if state is not None and state.clock is not None:
-                state.clock.resynchronise()
+            if state is not None:
+                self._resynchronise(state)
+
+    def _resynchronise(self, state: TranslatedThread) -> None:
+        """A thread stands still whose budget was set while it ran."""
+        if state.clock is not None:
+            state.clock.resynchronise()

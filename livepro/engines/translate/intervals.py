@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from livepro.engines.recording import CutRule, ThreadTally
 from livepro.engines.translate import layout
+from livepro.engines.translate.budget import ENDLESS, INTERVAL, Budget
 from livepro.engines.window import Position
 from livepro.model import Interval
 
 _FIRST = layout.COUNTERS // 8
-_BUDGET = layout.BUDGET // 8
-_ENDLESS = 1 << 62
 
 
 class Lengths(Protocol):
@@ -57,15 +56,20 @@ class IntervalClock:
     """Cuts one thread's instruction stream into intervals."""
 
     def __init__(
-        self, words: npt.NDArray[np.uint64], tally: ThreadTally, space: Lengths, cut: CutRule
+        self,
+        words: npt.NDArray[np.uint64],
+        budget: Budget,
+        tally: ThreadTally,
+        space: Lengths,
+        cut: CutRule,
     ) -> None:
         self._words = words
-        self._budget = words.view(np.int64)
+        self._budget = budget
         self._tally = tally
         self._space = space
         self._cut = cut
         self._boundary = cut(0)
-        self._budget[_BUDGET] = self._boundary
+        self._budget.set(INTERVAL, self._boundary)
         self._base = self._now({}, 0)
         self._cuts: list[_Cut] = []
         self._frozen: dict[int, int] | None = None
@@ -85,7 +89,7 @@ class IntervalClock:
         if self._frozen is not None:
             return
         ahead = position.charged - position.executed - position.owed
-        reached = self._boundary - int(self._budget[_BUDGET]) - ahead
+        reached = self._boundary - self._budget.left(INTERVAL) - ahead
         self.ran_out(position.row)  # the thread may have yet to say so itself
         self._take_back(position.row, reached)
         vector = self._vector()
@@ -93,8 +97,8 @@ class IntervalClock:
             vector[position.row] += position.executed - position.charged
         slots = np.flatnonzero(vector)
         self._frozen = dict(zip(slots.tolist(), vector[slots].tolist(), strict=True))
-        self._left = int(self._budget[_BUDGET]) + ahead
-        self._budget[_BUDGET] = _ENDLESS
+        self._left = self._budget.left(INTERVAL) + ahead
+        self._budget.set(INTERVAL, ENDLESS)
         self._cuts.clear()
 
     def thaw(self, position: Position) -> None:
@@ -110,16 +114,16 @@ class IntervalClock:
         carried[position.row] = carried.get(position.row, 0) + ahead
         self._cuts.clear()
         self._base = self._now(carried, self._boundary - left - sum(done.values()))
-        self._budget[_BUDGET] = left - ahead + position.owed
+        self._budget.set(INTERVAL, left - ahead + position.owed)
         self.ran_out(position.row)
 
     def resynchronise(self) -> None:
         """Set the budget anew from what has been counted: it was written while the thread ran."""
         if self._frozen is None:
             into = int(self._vector().sum())
-            self._budget[_BUDGET] = self._boundary - self._base.position - into
+            self._budget.set(INTERVAL, self._boundary - self._base.position - into)
         else:
-            self._budget[_BUDGET] = _ENDLESS
+            self._budget.set(INTERVAL, ENDLESS)
 
     def _now(self, carried: dict[int, int], position: int) -> _Base:
         counters = self._words[_FIRST : _FIRST + len(self._space.lengths())].astype(np.int64)
@@ -145,27 +149,27 @@ class IntervalClock:
         executions = int(self._words[_FIRST + slot])
         if self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) != (slot, executions):
             self._cuts.clear()
-        while (behind := -int(self._budget[_BUDGET])) > 0:
+        while (behind := -self._budget.left(INTERVAL)) > 0:
             vector = self._vector()
             vector[slot] -= behind
             self._emit(vector)
             self._cuts.append(_Cut(self._base, self._boundary, slot, executions))
             self._base = self._now({slot: behind}, self._boundary)
             following = self._cut(self._boundary)
-            self._budget[_BUDGET] += following - self._boundary
+            self._budget.set(INTERVAL, self._budget.left(INTERVAL) + following - self._boundary)
             self._boundary = following
 
     def adjust(self, slot: int, executed: int, charged: int) -> None:
         """The thread left the block of `slot` after `executed` instructions, `charged`
         having been taken from the budget for it. To be told after the tally is."""
-        self._budget[_BUDGET] += charged - executed
+        self._budget.give(charged - executed)
         self.ran_out(slot)
-        self._take_back(slot, self._boundary - int(self._budget[_BUDGET]))
+        self._take_back(slot, self._boundary - self._budget.left(INTERVAL))
 
     def _take_back(self, slot: int, position: int) -> None:
         """Undo the cuts in the block of `slot` behind a position that its last execution has not passed."""
         executions = int(self._words[_FIRST + slot])
-        ahead = self._boundary - position - int(self._budget[_BUDGET])
+        ahead = self._boundary - position - self._budget.left(INTERVAL)
         while self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) == (slot, executions):
             last = self._cuts[-1]
             if position >= last.boundary:
@@ -175,7 +179,7 @@ class IntervalClock:
             self._tally.intervals.pop()
             self._base = last.base
             self._boundary = last.boundary
-            self._budget[_BUDGET] = last.boundary - position - ahead
+            self._budget.set(INTERVAL, last.boundary - position - ahead)
 
     def finish(self) -> None:
         """Close the last, partial interval."""

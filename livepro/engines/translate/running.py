@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
+from abc import abstractmethod
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
@@ -64,6 +65,7 @@ class CacheRunner(Deferring):
         self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
         self._gadgets: dict[TracedProcess, int] = {}
+        self._budgeted = options.cut is not None or (options.region is not None and options.region.metered)
         self.stops = 0
         self._missed_lookups = 0
         self._translating = 0.0
@@ -76,7 +78,7 @@ class CacheRunner(Deferring):
         """Where translations are kept, if they are to be."""
         if self.options.kept is None or not self._backend.movable:
             return None
-        kind = (self.isa.name, self.options.cut is not None, sorted(self._watched.items(), key=str))
+        kind = (self.isa.name, self._budgeted, sorted(self._watched.items(), key=str))
         return Shelf(self.options.kept, repr(kind))
 
     # -- the loop
@@ -142,6 +144,12 @@ class CacheRunner(Deferring):
         elif kind == "budget":
             self._budget_spent(state, stop)
             self._go(state, stop.resume)
+        elif kind == "region":
+            self._at_region(state, stop)
+
+    @abstractmethod
+    def _at_region(self, state: TranslatedThread, stop: Stop) -> None:
+        """A thread is where a region may begin or end."""
 
     def _pc(self, tid: int) -> int:
         return self._read_pc(tid) & _ADDRESS_MASK
@@ -201,8 +209,8 @@ class CacheRunner(Deferring):
     def _budget_spent(state: TranslatedThread, stop: Stop) -> None:
         """An interval of the thread's basic block vectors ends in the stop's block."""
         assert stop.block is not None
-        assert state.clock is not None
-        state.clock.ran_out(stop.block.slot)
+        if state.clock is not None:
+            state.clock.ran_out(stop.block.slot)
 
     def _changed(self, state: TranslatedThread, stop: Stop) -> None:
         """The program has changed code that was translated."""
@@ -260,6 +268,7 @@ class CacheRunner(Deferring):
         cache = space.add_cache(file, mapping, key)
         if unit is not None:
             restore(space, cache, unit)
+        space.keep_apart(cache)
         process.remapped()
         return True
 
@@ -409,10 +418,8 @@ class CacheRunner(Deferring):
         tally.entries[block.slot] += whole - counted
         if count and not whole:
             tally.partial[block.slot, count] += 1
-        if state.clock is not None:
-            state.clock.adjust(block.slot, count, len(block.source.facts) if counted else 0)
+        state.adjust(block.slot, count, len(block.source.facts) if counted else 0)
         if not counted:
             for slot, length in block.details.owed:
                 tally.entries[slot] += 1
-                if state.clock is not None:
-                    state.clock.adjust(slot, length, 0)
+                state.adjust(slot, length, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from operator import sub
 from typing import Any
@@ -39,3 +40,13 @@ class SourceBlock:
     def steps(self) -> bytes:
         """The sizes of its instructions, in bytes."""
         return bytes(map(sub, self.offsets[1:], self.offsets))
+
+
+def cut_at(block: SourceBlock, places: Container[int]) -> SourceBlock:
+    """The block up to the first instruction, behind its own first, that stands at one of `places`."""
+    for count, offset in enumerate(block.offsets[1:-1], 1):
+        if block.pc + offset in places:
+            special = [index for index in block.special if index < count]
+            offsets = block.offsets[: count + 1]
+            return SourceBlock(block.pc, block.code[:offset], offsets, block.facts[:count], special, 0, True)
+    return block

@@ -205,7 +205,6 @@ class TakingOver(SignalDelivery):
         if behind >= block.counted:
             # Its counter has been passed by, though the block will be executed from its start.
             state.tally.entries[block.slot] += 1
-            if state.clock is not None:
-                state.clock.adjust(block.slot, len(block.source.facts), 0)
+            state.adjust(block.slot, len(block.source.facts), 0)
         self._write_pc(thread.tid, block.start + behind)
         return True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from livepro.engines.region import RegionWatch
 from livepro.engines.translate.backend import Backend, Reader, Text
 from livepro.engines.translate.emitted import Check
-from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.source import SourceBlock, cut_at
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -32,6 +35,7 @@ class ProgramText:
         self._text = backend.text
         self._reader = reader
         self._last: Text | None = None
+        self.region: RegionWatch | None = None
 
     def forget(self) -> None:
         """Read anew: mappings have changed."""
@@ -58,6 +62,12 @@ class ProgramText:
             self._last = text
         return text
 
+    def _places(self, pc: int) -> Container[int]:
+        """Where blocks must end near `pc`."""
+        if self.region is None:
+            return ()
+        return self.region.places(self._process, self._process.space.find(pc))
+
     def decode(self, pc: int) -> SourceBlock | None:
         """The basic block at `pc`, None where there is nothing to execute."""
         size = 0
@@ -67,5 +77,5 @@ class ProgramText:
                 return None
             source = self._reader.decode(text, pc)
             if not source.cut or source.invalid or size > text.end - pc:
-                return source if source.facts else None
+                return cut_at(source, self._places(pc)) if source.facts else None
             size = size * 4 or 4 * _GLIMPSE

@@ -7,6 +7,7 @@ from typing import Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate.actions import Change
+from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.cache import Stop
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
@@ -32,7 +33,8 @@ class TranslatedThread:
     that is being made. `streak` signals in a row, since `since`, have each found the
     thread where it returned from the handler of the one before; `deferred` is a signal
     that is put off for that reason (0: none). `asking` is where it stands while a
-    command of its own is carried out.
+    command of its own is carried out. `budget` is its countdown, `granted` its share of a
+    region's instructions, `repeating` a rep instruction that it executes natively.
     """
 
     __slots__ = (
@@ -40,16 +42,19 @@ class TranslatedThread:
         "asking",
         "at",
         "before",
+        "budget",
         "change",
         "clock",
         "deferred",
         "frame",
+        "granted",
         "held",
         "mask",
         "mode",
         "native",
         "program_base",
         "record",
+        "repeating",
         "since",
         "space",
         "streak",
@@ -81,3 +86,14 @@ class TranslatedThread:
         self.program_base = 0
         self.clock: IntervalClock | None = None
         self.asking: Position | None = None
+        self.budget = Budget(self.words)
+        self.granted = 0
+        self.repeating = b""
+
+    def adjust(self, slot: int, executed: int, charged: int) -> None:
+        """It left the block of `slot` after `executed` instructions, `charged` having been taken
+        from its budget for it. To be told after the tally is."""
+        if self.clock is not None:
+            self.clock.adjust(slot, executed, charged)
+        else:
+            self.budget.give(charged - executed)
