@@ -122,6 +122,8 @@ class Engine(ABC):
     def finish(self) -> None:
         """Close what is still open, so that `images` is complete."""
         self.control.close()
+        if self.region is not None:
+            self.region.finish()
         self.tracer.bell.take_down()
         for image in self.images:
             # Not sorted in place: a list is empty meanwhile, and another thread may look.
@@ -273,6 +275,9 @@ class Engine(ABC):
     def rearm(self) -> None: ...
     @abstractmethod
     def meter(self, instructions: int) -> None: ...
+    @property
+    @abstractmethod
+    def metered_left(self) -> int: ...
 
     # -- what control needs (`engines.control.Controlled`)
 

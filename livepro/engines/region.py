@@ -84,6 +84,10 @@ class Bounded(Protocol):
         """Call `RegionWatch.spent` when so many more have been executed (0: never mind). Threads
         are halted."""
 
+    @property
+    def metered_left(self) -> int:
+        """What is left of that."""
+
 
 class RegionWatch:
     """Follows one run's region. The engine says when a thread is at an `armed` place, and when
@@ -199,6 +203,12 @@ class RegionWatch:
         self._late += instructions
 
     # -- at the end
+
+    def finish(self) -> None:
+        """The run is over."""
+        if self.metering and self._engine.metered_left <= 0:  # with the last instruction of all
+            self.metering = False
+            self.phase = Phase.COUNTING if self.phase is Phase.SKIPPING else Phase.OVER
 
     def result(self) -> RegionResult:
         """What became of it."""

@@ -65,6 +65,10 @@ class Regional(Engine):
         for state in self._states.values():
             state.expected = NEVER  # it must ask anew
 
+    @property
+    def metered_left(self) -> int:
+        return self._left
+
     def _about_to(self, state: StepThread) -> None:
         """A thread will execute instruction `index` next, by a step."""
         block, index = state.block, state.index

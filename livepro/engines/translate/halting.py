@@ -145,7 +145,7 @@ class Halting(Leaving):
                     self._asleep[tid] = sleep
                 elif ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None) != -1:
                     self._expected.add(tid)
-            while self._expected:
+            while self._outstanding():
                 tid, status = os.waitpid(-1, WAIT_FLAGS)
                 self.stops += 1
                 state_ = self._states.get(tid)
@@ -160,7 +160,14 @@ class Halting(Leaving):
                         self._stopped_in_cache(state_)
                 else:
                     self.tracer.dispatch(tid, status)
-                self._expected &= self._states.keys()
+
+    def _outstanding(self) -> bool:
+        """Whether there are threads that have yet to make the stop asked for. One that has given
+        a command itself stands still: it makes that stop when it goes on, and nobody waits for it."""
+        self._expected = {
+            tid for tid in self._expected if (s := self._states.get(tid)) is not None and s.asking is None
+        }
+        return bool(self._expected)
 
     def _moves(self, tid: int, state: TranslatedThread) -> bool:
         """Whether a thread may be running."""

@@ -155,6 +155,21 @@ class Regions(Halting):
         if enough or not place.exact or not self._step_one(state, place.block, place.index):
             super()._go(state, address)
 
+    def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
+        position = block.position(count, counted=counted)
+        if (
+            count
+            and not self.leaving
+            and self._is_metered(state)
+            and state.budget.left(SHARE) + _ahead(position) <= 0
+        ):
+            self._share_spent(state, position)  # it leaves the block before it would have said so
+        super()._uncount(state, block, count, counted=counted)
+
+    @property
+    def metered_left(self) -> int:
+        return self._remaining
+
     def _share_spent(self, state: TranslatedThread, position: Position) -> None:
         region = self.region
         assert region is not None
