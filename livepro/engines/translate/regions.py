@@ -13,6 +13,7 @@ from livepro.engines.recording import ThreadTally
 from livepro.engines.translate.budget import ENDLESS, SHARE
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.halting import Halting
+from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import Position
 from livepro.isa.base import Isa, Quirk
@@ -128,32 +129,56 @@ class Regions(Halting):
             state.granted = own
 
     def _go(self, state: TranslatedThread, address: int) -> None:
+        within, state.within = state.within, None
         if self.leaving or not self._is_metered(state) or state.budget.left(SHARE) >= 0:
             super()._go(state, address)
         else:
-            self._go_on_metered(state, address)
+            self._go_on_metered(state, address, within)
 
-    def _go_on_metered(self, state: TranslatedThread, address: int) -> None:
-        """Let a thread run on from a cache address whose share does not reach to the end of its block."""
+    def _go_on_metered(self, state: TranslatedThread, address: int, within: Block | None) -> None:
+        """Let a thread run on from a cache address, in the block `within` if that is known, whose
+        share does not reach to the end of the block."""
         thread, space, name = state.thread, state.space, self.isa.registers.pc
         state.mode = Mode.RUNNING
         registers = thread.registers()
         setattr(registers, name, address)
-        while (place := space.locate(getattr(registers, name))) is not None and not place.exact:
+        while (found := self._boundary(space, getattr(registers, name), within)) is None:
             if not self._backend.catch_up(registers, state.words, thread.read):
                 break
         thread.set_registers(registers)
         address = getattr(registers, name)
-        if place is None:
+        place = space.locate(address)
+        if found is not None:
+            position = found[0].position(found[1], counted=found[2])
+        elif place is not None:
+            position = self._position_at(state, address)
+        else:
             super()._go(state, address)
             return
-        position = self._position_at(state, address)
         if state.budget.left(SHARE) + _ahead(position) <= 0:
             self._share_spent(state, position)
         left = state.budget.left(SHARE)
         enough = self.leaving or not self._is_metered(state) or left >= 0
-        if enough or not place.exact or not self._step_one(state, place.block, place.index):
+        if enough or found is None or not self._step_one(state, *found[:2]):
             super()._go(state, address)
+
+    @staticmethod
+    def _boundary(space: CodeSpace, address: int, block: Block | None) -> tuple[Block, int, bool] | None:
+        """The block, the instruction in it that a thread at a cache address is about to execute, and
+        whether the block has been counted; None if it is in the midst of something."""
+        if block is not None:
+            # A jump at its end may have no address of its own.
+            at, marks, dirty = address - block.start, block.marks, block.details.dirty
+            if at in marks and not dirty[0] <= at < dirty[1]:
+                index = marks.index(at)
+                if index < len(block.source.facts):
+                    return block, index, at >= block.counted
+        place = space.locate(address)
+        return (place.block, place.index, place.counted) if place is not None and place.exact else None
+
+    def _budget_spent(self, state: TranslatedThread, stop: Stop) -> None:
+        super()._budget_spent(state, stop)
+        state.within = stop.block
 
     def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
         position = block.position(count, counted=counted)
@@ -180,24 +205,30 @@ class Regions(Halting):
                 if self._remaining > 0:
                     self._share_out()
                     break
-                self._take_back(state, -self._remaining)
+                moved = self._take_back(state, -self._remaining)
                 region.spent()
-            for other in self._states.values():
-                other.asking = None
+            for other, where in moved:
+                other.asking = where
             if region.metering and state.budget.left(SHARE) + _ahead(position) > 0:
                 break
         state.asking = None
 
-    def _take_back(self, state: TranslatedThread, over: int) -> None:
-        """Let the threads be where they were `over` instructions ago."""
+    def _take_back(
+        self, state: TranslatedThread, over: int
+    ) -> list[tuple[TranslatedThread, Position | None]]:
+        """Let the threads be where they were `over` instructions ago. Returns those that were moved, and
+        where they had said to be."""
+        moved: list[tuple[TranslatedThread, Position | None]] = []
         for other in (state, *(s for s in self._metered() if s is not state)):
             where = self.position(other.tally)
             less = min(over, where.executed)
-            if less or other is state:
+            if less:
+                moved.append((other, other.asking))
                 other.asking = where._replace(executed=where.executed - less)
             over -= less
         if over and self.region is not None:
             self.region.late(over)
+        return moved
 
     def _step_one(self, state: TranslatedThread, block: Block, index: int) -> bool:
         """Execute one instruction of a block that has been counted at its own address; False
@@ -213,6 +244,7 @@ class Regions(Halting):
             self._charge_iterations(state, 1)
         resume = block.start + block.marks[index + 1]
         raises = self._backend.raises_trap(encoding)
+        state.within = block
         self._begin_native(state, Stop("native", block, 0, index, resume, True, raises))
         return True
 

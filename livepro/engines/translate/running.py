@@ -205,8 +205,7 @@ class CacheRunner(Deferring):
         state.thread.set_registers(registers)
         self._step_natively(state, target)
 
-    @staticmethod
-    def _budget_spent(state: TranslatedThread, stop: Stop) -> None:
+    def _budget_spent(self, state: TranslatedThread, stop: Stop) -> None:
         """An interval of the thread's basic block vectors ends in the stop's block."""
         assert stop.block is not None
         if state.clock is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate.actions import Change
 from livepro.engines.translate.budget import Budget
-from livepro.engines.translate.cache import Stop
+from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
@@ -34,7 +34,8 @@ class TranslatedThread:
     thread where it returned from the handler of the one before; `deferred` is a signal
     that is put off for that reason (0: none). `asking` is where it stands while a
     command of its own is carried out. `budget` is its countdown, `granted` its share of a
-    region's instructions, `repeating` a rep instruction that it executes natively.
+    region's instructions, `repeating` a rep instruction that it executes natively,
+    `within` the block that it is in where that is known beforehand.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class TranslatedThread:
         "streak",
         "tally",
         "thread",
+        "within",
         "words",
     )
 
@@ -89,6 +91,7 @@ class TranslatedThread:
         self.budget = Budget(self.words)
         self.granted = 0
         self.repeating = b""
+        self.within: Block | None = None
 
     def adjust(self, slot: int, executed: int, charged: int) -> None:
         """It left the block of `slot` after `executed` instructions, `charged` having been taken
