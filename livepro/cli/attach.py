@@ -33,6 +33,7 @@ examples:
   livepro attach --name postgres --children --json counts.json
   livepro attach 1234 --instructions 1G --quiet -o results
   livepro attach 1234 --engine step --duration 200ms
+  livepro attach 1234 --start-at handle_request --stop-at send_reply
 
 Times may be written 10s, 200ms, 2m or 1h; numbers 100000000, 1e8 or 100M.
 
@@ -70,6 +71,7 @@ def parser() -> Parser:
         help="watch the counts meanwhile, on a screen of their own: ? there tells the keys "
         "(default: on a terminal, without --quiet)",
     )
+    options.add_region(out)
     options.add_to(out)
     return out
 
@@ -99,7 +101,8 @@ def main(argv: Sequence[str]) -> int:
 
     plan = outputs.plan(args, chosen, os.environ)
     result = execute(args, plan)
-    return 0 if outputs.report(args, chosen, plan, result) else outputs.UNWRITTEN
+    complete = outputs.report(args, chosen, plan, result)
+    return 0 if complete and outputs.measured(result) else outputs.UNWRITTEN
 
 
 def process(args: argparse.Namespace) -> int:
@@ -129,16 +132,10 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
     with view or nullcontext(), line or nullcontext():
         return attach(
             pid,
-            engine=args.engine,
             seconds=args.duration,
             instructions=args.instructions,
             children=args.children,
-            interval_size=plan.interval_size,
-            bbv_dialect=plan.rule.dialect.value,
-            progress=line,
-            live=view,
-            serve=True,
-            metrics=args.metrics,
+            **options.measuring(args, plan, line, view),
         )
 
 

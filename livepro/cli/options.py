@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from livepro import analyses
 from livepro.cli.parser import count, names
 
 if TYPE_CHECKING:
+    from livepro.cli.outputs import Plan
     from livepro.ui.live.app import LiveView
 
 
@@ -72,6 +74,43 @@ def add_to(out: argparse.ArgumentParser) -> None:
         help="exact: intervals of exactly N instructions, the last one short; exp-bbv: cut where "
         "exp-bbv cuts, the last partial interval dropped (default: exact)",
     )
+
+
+def add_region(out: argparse.ArgumentParser) -> None:
+    """Add the options that choose which part of a run counts."""
+    region = out.add_argument_group(
+        "what counts (PLACE: a function's NAME, MODULE!NAME or MODULE+0xOFFSET)",
+        "Counting begins when a thread first comes to --start-at and, from there, --skip instructions "
+        "later; it ends when one comes to --stop-at, or after --count, whichever is first. N is the sum "
+        "over all threads and processes measured; if several run at once and it cannot be kept to the "
+        "instruction, a warning says by how much. Then the program goes on unmeasured, at its own speed.",
+    )
+    region.add_argument("--start-at", metavar="PLACE", default="", help="count from PLACE on")
+    region.add_argument("--stop-at", metavar="PLACE", default="", help="count up to PLACE")
+    region.add_argument("--skip", metavar="N", type=count, default=0, help="skip N instructions first")
+    region.add_argument("--count", metavar="N", type=count, default=0, help="count N instructions")
+
+
+def measuring(
+    args: argparse.Namespace,
+    plan: Plan,
+    progress: Callable[[Any], None] | None,
+    live: LiveView | None,
+) -> dict[str, Any]:
+    """What `livepro.run` and `livepro.attach` are told alike, from a command line."""
+    return {
+        "engine": args.engine,
+        "interval_size": plan.interval_size,
+        "bbv_dialect": plan.rule.dialect.value,
+        "start_at": args.start_at,
+        "stop_at": args.stop_at,
+        "skip": args.skip,
+        "count": args.count,
+        "progress": progress,
+        "live": live,
+        "serve": True,
+        "metrics": args.metrics,
+    }
 
 
 def live_view(*, capture: bool) -> LiveView:

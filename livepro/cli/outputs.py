@@ -217,6 +217,11 @@ def totals_text(out: Plan, result: RunResult) -> str:
     return "\n".join(parts)
 
 
+def measured(result: RunResult) -> bool:
+    """Whether the part of the run that was to be counted has begun."""
+    return result.region is None or result.region.began
+
+
 def report(args: argparse.Namespace, chosen: tuple[str, ...], out: Plan, result: RunResult) -> bool:
     """Write every file of the plan and, unless the user wants quiet, the summary, with the `chosen`
     analyses. Says what went wrong on standard error; False if a file is not what it should be."""

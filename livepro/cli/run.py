@@ -35,13 +35,16 @@ examples:
   livepro run -o results --interval-size 1M -- ./prog
   livepro run --bb-out-file 'bb.%q{USER}.%p.gz' --pc-out-file pc.%p -- ./prog
   livepro run --tier c2 --simd-csv c2.csv -- java -jar app.jar
+  livepro run --start-at main --count 100M -- ./prog
+  livepro run --start-at libz!deflate --stop-at libz!deflateEnd -- ./prog
   livepro run --itypes-spec groups.txt --analyses itypes -- ./prog
 
 In the names of basic block vector files %p is the process id, %q{VAR} the
 environment variable VAR and %% a percent sign. Files whose names end in .gz are
 compressed. Numbers may be written 100000000, 100_000_000, 1e8 or 100M.
 
-exit status: the command's, or 128 + n when signal n ended it; 127 when the
+exit status: the command's, or 128 + n when signal n ended it; 2 when it ended
+before what was to be counted (--start-at, --skip) began; 127 when the
 command is not found, 126 when it cannot be executed, 2 for any other error that
 livepro reports, 70 for a bug in livepro."""
 
@@ -78,6 +81,7 @@ def parser() -> Parser:
         help="watch the counts while it runs, on a screen of their own: ? there tells the keys; what "
         "the program writes to the terminal is kept and repeated when you leave",
     )
+    options.add_region(out)
     options.add_to(out)
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
@@ -102,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
     complete = outputs.report(args, chosen, plan, result)
     if status is None:
         status = left_to_itself(result)
-    return status if complete else outputs.UNWRITTEN
+    return status if complete and outputs.measured(result) else outputs.UNWRITTEN
 
 
 def left_to_itself(result: RunResult) -> int:
@@ -128,14 +132,8 @@ def execute(
     with line or nullcontext():
         return run(
             command,
-            engine=args.engine,
             aslr=args.aslr,
             cache=args.cache,
             children=args.children,
-            interval_size=plan.interval_size,
-            bbv_dialect=plan.rule.dialect.value,
-            progress=line,
-            live=view,
-            serve=True,
-            metrics=args.metrics,
+            **options.measuring(args, plan, line, view),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.code import Readable, cut_at, read_block
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.region import Phase
 from livepro.engines.stepping import NEVER, StepThread
 from livepro.engines.window import Position
 from livepro.isa.base import CodeBlock, Isa
@@ -112,14 +113,19 @@ class Regional(Engine):
 
     def _take_back(self, state: StepThread, over: int) -> None:
         """Let the threads be where they were `over` instructions ago."""
+        region = self.region
+        assert region is not None
         for other in (state, *(s for s in self._measured() if s is not state)):
             where = other.position
             less = min(over, where.executed)
+            if less and region.phase is Phase.COUNTING:  # not of what was executed before
+                counted = other.tally.window.counted(other.tally.raw_counts().at(where))
+                less = min(less, counted.instructions(other.tally.store.lengths))
             if less or other is state:
                 other.asking = where._replace(executed=where.executed - less)
             over -= less
-        if over and self.region is not None:
-            self.region.late(over)
+        if over:
+            region.late(over)
 
     def _may_run(self, state: StepThread, ahead: int) -> bool:
         """Whether a thread may execute so many instructions of its block, and those behind it,

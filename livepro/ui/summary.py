@@ -131,6 +131,8 @@ def heading(page: Page, result: RunResult, run: RunView) -> None:
     if threads > pids:
         parts.append(plural(threads, "thread"))
     page.print(Text(f"  {', '.join(parts)}", "dim"))
+    if result.region is not None:
+        page.print(Text(f"  counted: {result.region.asked}", "dim"))
     counts = run.counts
     blocks = sum(p.blocks for p in run.processes)
     figures = [(counts.instructions, "instructions", ""), (blocks, "distinct basic blocks", "")]

@@ -11,9 +11,10 @@ import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
 from engines.observed import REPOSITORY
+from engines.region_contract import RegionContract
 
 
-class TestBlock(EngineContract, ControlContract):
+class TestBlock(EngineContract, ControlContract, RegionContract):
     engine = "block"
     unfit: ClassVar[dict[str, str]] = {
         "self_reading": "a program that reads its own code sees the breakpoints in it",

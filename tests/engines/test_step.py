@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from engines.contract import EngineContract
 from engines.control_contract import ControlContract
+from engines.region_contract import RegionContract
 
 
-class TestStep(EngineContract, ControlContract):
+class TestStep(EngineContract, ControlContract, RegionContract):
     engine = "step"

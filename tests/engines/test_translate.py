@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 from engines.contract import EngineContract, Runner
-from engines.control_contract import ControlContract
+from engines.control_contract import ControlContract, spin
 from engines.observed import OBSERVE, REPOSITORY, Observed, observe
+from engines.region_contract import RegionContract, run_cases
 
 from fixtures import Builder
 
 CATCHING_UP = OBSERVE.with_name("catching_up.py")
 
 
-class TestTranslate(EngineContract, ControlContract):
+class TestTranslate(EngineContract, ControlContract, RegionContract):
     engine = "translate"
     heavy = True
 
@@ -94,3 +95,22 @@ def test_the_tracer_does_what_the_thread_would(name: str, turns: str, builder: B
         [sys.executable, *command], env=environment, capture_output=True, timeout=60, text=True
     )
     assert done.stdout.splitlines()[-1] == "exit 0 compared some different []", done.stdout + done.stderr
+
+
+def test_region_in_a_library_that_is_loaded_later(builder: Builder, tmp_path: Path) -> None:
+    """The program itself is loaded at a random address."""
+    library = builder.hosted("loaded", "-shared", "-fPIC")
+    cases: list[dict[str, Any]] = [
+        {"start_at": f"{library.name}!portion", "stop_at": f"{library.name}!portion"},
+        {"start_at": f"{library.name}!portion", "skip": 10},
+        {"start_at": "main", "stop_at": f"{library.name}!spin"},
+    ]
+    program = builder.hosted("loader", "-pie", "-fPIE")
+    once, rest, before = run_cases("translate", program, cases, tmp_path, str(library))
+    for seen in (once, rest, before):
+        assert (seen["exit"], seen["warnings"], seen["faults"]) == (0, [], [])
+    assert once["functions"]["spin"] == spin(100)
+    assert 0 < once["instructions"] - spin(100) < 20
+    assert 0 < spin(100, 200, 300) - rest["functions"]["spin"] < 10
+    assert "spin" not in before["functions"]
+    assert "main" in before["functions"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
+from livepro.engines.region import Phase
 from livepro.engines.translate.budget import ENDLESS, SHARE
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.halting import Halting
@@ -221,7 +222,7 @@ class Regions(Halting):
         moved: list[tuple[TranslatedThread, Position | None]] = []
         for other in (state, *(s for s in self._metered() if s is not state)):
             where = self.position(other.tally)
-            less = min(over, where.executed)
+            less = min(over, where.executed, self._counted(other))
             if less:
                 moved.append((other, other.asking))
                 other.asking = where._replace(executed=where.executed - less)
@@ -229,6 +230,14 @@ class Regions(Halting):
         if over and self.region is not None:
             self.region.late(over)
         return moved
+
+    def _counted(self, state: TranslatedThread) -> int:
+        """What a thread has that may be taken back: what was counted, once counting has begun."""
+        region, tally = self.region, state.tally
+        if region is None or region.phase is not Phase.COUNTING:
+            return ENDLESS
+        now = self.raw_counts(tally).at(self.position(tally))
+        return tally.window.counted(now).instructions(state.space.lengths())
 
     def _step_one(self, state: TranslatedThread, block: Block, index: int) -> bool:
         """Execute one instruction of a block that has been counted at its own address; False

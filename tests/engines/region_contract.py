@@ -1,0 +1,128 @@
+"""The part of the engines' contract that is about regions of interest."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from engines.observed import REPOSITORY, TIMEOUT
+
+from fixtures import FOLDERS, Builder
+
+REGIONS = Path(__file__).with_name("regions.py")
+
+Case = dict[str, Any]
+
+
+def run_cases(
+    engine: str, program: Path, cases: Sequence[Case], tmp_path: Path, *arguments: str, stdin: str = ""
+) -> list[dict[str, Any]]:
+    """What `regions.py` says of each case."""
+    out = tmp_path / "regions.json"
+    done = subprocess.run(
+        [sys.executable, "-B", str(REGIONS), str(out), engine, json.dumps(cases), str(program), *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
+    )
+    assert done.stderr == ""
+    answers: list[dict[str, Any]] = json.loads(out.read_text())
+    return answers
+
+
+def place_of(program: Path, symbol: str) -> str:
+    """MODULE+0xOFFSET of a symbol."""
+    rows = subprocess.run(["nm", str(program)], capture_output=True, text=True, check=True).stdout
+    address = next(row.split()[0] for row in rows.splitlines() if row.endswith(f" {symbol}"))
+    return f"{program.name}+{int(address, 16):#x}"
+
+
+ALL, WORK, WITHIN, LAST = 628, 204, 202, 5
+"""fixtures/asm/regions.S: all of it, `work`, `work` up to `within`, all from `finish` on."""
+
+
+class RegionContract:
+    """Counting begins and ends where it was asked to, to the instruction."""
+
+    engine: ClassVar[str]
+
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
+    @pytest.mark.parametrize("size", [0, 7])
+    def test_proved_regions(self, size: int, builder: Builder, tmp_path: Path) -> None:
+        program = builder.build(FOLDERS["x86_64"] / "regions.S")
+        within = place_of(program, "within")
+        ended: list[tuple[Case, int]] = [
+            ({"start_at": "work"}, ALL - 2),
+            ({"start_at": "_start"}, ALL),
+            ({"start_at": f"{program.name}!finish"}, LAST),
+            ({"stop_at": "finish"}, ALL - LAST),
+            ({"start_at": "work", "stop_at": "finish"}, ALL - 2 - LAST),
+            ({"start_at": "work", "stop_at": "work"}, WORK + 3),
+            ({"start_at": within}, ALL - 2 - WITHIN),
+            ({"start_at": "work", "stop_at": within}, WITHIN),
+            ({"skip": 10}, ALL - 10),
+            ({"skip": 10, "count": 50}, 50),
+            ({"skip": ALL - 1}, 1),
+            ({"skip": ALL - 2, "count": 2}, 2),
+            ({"count": 3}, 3),
+            ({"start_at": "work", "skip": 5, "count": 7}, 7),
+            ({"start_at": "work", "skip": WITHIN, "stop_at": "finish"}, ALL - 2 - LAST - WITHIN),
+        ]
+        cases = [options | {"interval_size": size} for options, _ in ended]
+        for (options, count), seen in zip(
+            ended, run_cases(self.engine, program, cases, tmp_path), strict=True
+        ):
+            assert seen == seen | {
+                "instructions": count,
+                "intervals": count if size else 0,
+                "faults": [],
+                "exit": 0,
+                "began": True,
+                "ended": True,
+                "warnings": [],
+            }, options
+
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
+    def test_regions_that_are_not_reached(self, builder: Builder, tmp_path: Path) -> None:
+        program = builder.build(FOLDERS["x86_64"] / "regions.S")
+        cases: list[Case] = [
+            {"start_at": "libother!work"},
+            {"skip": ALL + 1},
+            {"start_at": "finish", "stop_at": "work"},
+            {"skip": 8, "count": ALL},
+        ]
+        nowhere, short, on, fewer = run_cases(self.engine, program, cases, tmp_path)
+        assert [(s["began"], s["ended"], s["instructions"]) for s in (nowhere, short, on, fewer)] == [
+            (False, False, 0),
+            (False, False, 0),
+            (True, False, LAST),
+            (True, False, ALL - 8),
+        ]
+        assert nowhere["warnings"] == [
+            "libother!work, where counting was to begin, was never reached. No file that was mapped has "
+            "such a place."
+        ]
+        assert short["warnings"] == ["Fewer than the 629 instructions to be skipped were executed."]
+        assert on["warnings"] == ["work, where counting was to end, was not reached."]
+        assert fewer["warnings"] == ["Fewer than the 628 instructions to be counted were executed."]
+
+    def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
+        """The sum over all of them is as asked for, unless it is said by how much it is not."""
+        program = builder.hosted("pthreads", "-static")
+        cases: list[Case] = [{"start_at": "spin", "skip": 500, "count": 2000}]
+        (seen,) = run_cases(self.engine, program, cases, tmp_path)
+        assert (seen["exit"], seen["ended"], seen["faults"]) == (0, True, [])
+        if not seen["warnings"]:
+            assert seen["instructions"] == 2000
+        else:
+            (late,) = seen["warnings"]
+            assert "instructions late" in late
+            assert 2000 - 100 < seen["instructions"] < 2000 + 100
