@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from livepro.engines.base import Engine
     from livepro.isa.base import Isa
     from livepro.live import LiveRun
+    from livepro.sampling import Sampler
 
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
@@ -188,6 +189,53 @@ def attach(
             pid, children=children, interval_size=interval_size, progress=progress, live=live
         )
     return _result(found)
+
+
+def sample(
+    pid: int,
+    *,
+    every: float,
+    window: float = 0.2,
+    seconds: float | None = None,
+    engine: str = "auto",
+    children: bool = False,
+    cache: bool | str | Path = True,
+    progress: Callable[[Progress], None] | None = None,
+    started: Callable[[Sampler], None] | None = None,
+) -> Result:
+    """Watch the running process `pid` for `window` seconds every `every` seconds, and return what it
+    executed in all these windows together; the result's `sampling` has them one by one, and
+    `livepro.analyses.sampling.estimate` says what follows for the whole time.
+
+    Between windows the process is not traced. It ends after `seconds`, when the process does, when
+    `Sampler.stop` is called (`started` is given the sampler), or when livepro is sent SIGINT,
+    SIGTERM or SIGHUP. The other arguments are those of `attach`.
+
+    Raises LiveproError, the process untouched, when it cannot be attached to.
+    """
+    from livepro.sampling import Sampler
+
+    if not 0 < window < every:
+        raise LiveproError(
+            f"Windows of {window} seconds every {every} seconds are not possible.",
+            "A window must be shorter than the time from one to the next.",
+        )
+    sampler = Sampler(pid, every, seconds)
+    if started is not None:
+        started(sampler)
+    return _result(
+        sampler.run(
+            lambda begun: attach(
+                pid,
+                engine=engine,
+                seconds=window,
+                children=children,
+                cache=cache,
+                progress=progress,
+                started=begun,
+            )
+        )
+    )
 
 
 def find_process(name: str) -> int:

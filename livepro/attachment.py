@@ -45,6 +45,9 @@ class Attachment(Session):
         super().__init__(engine, isa)
         self._limits = limits
         self._began: float | None = None
+        self._ended: float | None = None
+        self.told = False
+        """Whether a signal to livepro ended it."""
 
     def watch(
         self,
@@ -104,8 +107,15 @@ class Attachment(Session):
                             f"{target.refusal(child, error).cause} It is not counted."
                         )
 
+    @property
+    def watched(self) -> float:
+        """Seconds from when every thread ran again to when they were to be let go."""
+        now = time.monotonic()
+        return max((self._ended or now) - (self._began or now), 0.0)
+
     def detach(self) -> None:
         """Let the processes go. Safe in any thread and in signal handlers."""
+        self._ended = self._ended or time.monotonic()
         self.engine.request_detach()
         if self._live is not None:
             self._live.dismiss()
@@ -144,6 +154,7 @@ class Attachment(Session):
 
     def _leave(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() == self._pid:
+            self.told = True
             self.detach()
 
     def _ignore(self, number: int, frame: FrameType | None) -> None:

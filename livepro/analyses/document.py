@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import hot, itypes, origins, simd, snapshots
+from livepro.analyses import hot, itypes, origins, sampling, simd, snapshots
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
@@ -44,6 +44,7 @@ def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int 
         "region": None
         if result.region is None
         else {f.name: getattr(result.region, f.name) for f in fields(result.region)},
+        "sampling": None if result.sampling is None else sampling.document(result.sampling),
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from livepro.cli.outputs import Plan
     from livepro.model import RunResult
 
+WINDOW = 0.2
+"""Seconds that a window is long, unless --for says otherwise."""
+
 DESCRIPTION = """\
 Take over the running process PID, count every instruction that each of its threads
 executes for a while, and let it go as if nothing had been there. It is let go after
@@ -32,6 +35,7 @@ examples:
   livepro attach 1234 --duration 10s
   livepro attach --name postgres --children --json counts.json
   livepro attach 1234 --instructions 1G --quiet -o results
+  livepro attach 1234 --every 10s --for 200ms --duration 1h
   livepro attach 1234 --engine step --duration 200ms
   livepro attach 1234 --start-at handle_request --stop-at send_reply
 
@@ -63,6 +67,20 @@ def parser() -> Parser:
         help="let go once N instructions have been counted (looked at a hundred times a second)",
     )
     how.add_argument(
+        "--every",
+        metavar="TIME",
+        type=duration,
+        help="attach for a moment (--for) again and again, this long from one beginning to the next, "
+        "until --duration or Ctrl-C; in between the process runs untouched",
+    )
+    how.add_argument(
+        "--for",
+        dest="window",
+        metavar="TIME",
+        type=duration,
+        help="how long each moment is, with --every (default: 200ms)",
+    )
+    how.add_argument(
         "--engine", choices=NAMES, default="auto", help="what watches the process (default: auto)"
     )
     how.add_argument(
@@ -86,6 +104,7 @@ def main(argv: Sequence[str]) -> int:
             "There is no process to attach to." if args.pid is None else "Both a pid and --name are given.",
             "Name one, by pid or by --name: `livepro attach 1234`.",
         )
+    check_windows(args)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     status = front.divide()
     if status is not None:
@@ -126,6 +145,8 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
     from livepro.ui.progress import progress_line
 
     pid = process(args)
+    if args.every is not None:
+        return sample_windows(args, pid)
     gc.disable()
     view = options.live_view(capture=False) if wants_live(args) else None
     line = progress_line(args.quiet)
@@ -136,6 +157,54 @@ def execute(args: argparse.Namespace, plan: Plan) -> RunResult:
             instructions=args.instructions,
             children=args.children,
             **options.measuring(args, plan, line, view),
+        )
+
+
+def sample_windows(args: argparse.Namespace, pid: int) -> RunResult:
+    """The measurement with --every."""
+    from livepro.api import sample
+    from livepro.ui.progress import progress_line
+
+    gc.disable()
+    line = progress_line(args.quiet)
+    with line or nullcontext():
+        return sample(
+            pid,
+            every=args.every,
+            window=args.window or WINDOW,
+            seconds=args.duration,
+            engine=args.engine,
+            children=args.children,
+            progress=line,
+        )
+
+
+def check_windows(args: argparse.Namespace) -> None:
+    """Raise LiveproError for what does not go with --every, or only with it."""
+    if args.every is None:
+        if args.window is not None:
+            raise LiveproError("--for is the length of a window.", "Say how often, too: --every 10s.")
+        return
+    if (args.window or WINDOW) >= args.every:
+        raise LiveproError(
+            "--for must be shorter than --every.", "Between two windows the process is to run untouched."
+        )
+    others = {
+        "--live": args.live,
+        "--instructions": args.instructions,
+        "--start-at": args.start_at,
+        "--stop-at": args.stop_at,
+        "--skip": args.skip,
+        "--count": args.count,
+        "--metrics": args.metrics,
+        "--interval-size": args.interval_size,
+        "--bb-out-file": args.bb_out_file,
+        "--pc-out-file": args.pc_out_file,
+    }
+    given = [option for option, value in others.items() if value]
+    if given:
+        raise LiveproError(
+            f"{given[0]} does not go with --every.", "It is for a measurement without gaps: leave one out."
         )
 
 

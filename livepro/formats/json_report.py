@@ -8,7 +8,10 @@ Top level: ``schema`` ("livepro/1"), ``livepro`` (version), ``engine``,
 that was attached to and let go while it ran),
 ``wall_seconds``, ``interval_size`` (0: no vectors), ``warnings``, ``stats``
 (the engine's own figures), ``region`` (null, or ``asked``, which part of the run was to be
-counted, ``began`` and ``ended``, whether it was), the totals, ``processes`` and ``snapshots``.
+counted, ``began`` and ``ended``, whether it was), ``sampling`` (null, or ``windows`` of
+``began``, ``seconds`` and ``instructions``, ``seconds`` in all, ``rate`` in instructions per second
+with ``rate_margin``, half of the 95 % confidence interval, and the ``total`` that follows with
+``total_margin``; margins are null for one window), the totals, ``processes`` and ``snapshots``.
 
 The totals, of the run, of each process and of each thread:
 ``instructions``; ``rep_instructions`` (executions of rep-prefixed

@@ -9,6 +9,7 @@ from livepro.model.counts import Interval, ThreadCounts
 from livepro.model.instruction import Flow, Instruction, SimdFacts, SimdType
 from livepro.model.label import CodeLabel, Origin
 from livepro.model.result import ProcessResult, RegionResult, RunResult, Snapshot, SnapshotThread
+from livepro.model.sampling import SamplingResult, Window
 
 __all__ = [
     "BasicBlock",
@@ -21,9 +22,11 @@ __all__ = [
     "ProcessResult",
     "RegionResult",
     "RunResult",
+    "SamplingResult",
     "SimdFacts",
     "SimdType",
     "Snapshot",
     "SnapshotThread",
     "ThreadCounts",
+    "Window",
 ]

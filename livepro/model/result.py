@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from livepro.model.blocks import BlockTable
 from livepro.model.counts import ThreadCounts
+from livepro.model.sampling import SamplingResult
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class RunResult:
     as a shell reports it (None: it was let go while it ran), `interval_size` the
     basic block vector interval in instructions (0: none), `stats` the engine's own
     figures (stops, blocks ...), `warnings` what the user should know about the counts, `snapshots`
-    those taken, in order, `region` the part of the run that was to be counted (None: all)."""
+    those taken, in order, `region` the part of the run that was to be counted (None: all),
+    `sampling` the windows that it was measured in (None: from beginning to end)."""
 
     engine: str
     command: tuple[str, ...]
@@ -102,6 +104,7 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     region: RegionResult | None = None
+    sampling: SamplingResult | None = None
 
     @property
     def instructions(self) -> int:

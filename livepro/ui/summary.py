@@ -10,19 +10,21 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from livepro.analyses import snapshots
-from livepro.model import RunResult
+from livepro.analyses.sampling import estimate
+from livepro.model import RunResult, SamplingResult
 from livepro.model.itypes import ItypesSpec
 from livepro.ui import origins
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.matrix import itypes_matrix, simd_matrix
 from livepro.ui.tables import GAP, INDENT, Column, Table
-from livepro.ui.text import bar, duration, grouped, percent, plural, shortened
+from livepro.ui.text import bar, duration, grouped, percent, plural, scaled, shortened
 from livepro.ui.view import NO_WIDTH, Counts, RunView, shown, view
 
 MOST_ROWS = 24
@@ -118,6 +120,18 @@ def print_summary(
         page.print(Text("\nwarning: ", "bold yellow").append(warning, "default"))
 
 
+def sampled(sampling: SamplingResult) -> str:
+    """The windows, and what they say of the whole time."""
+    found = estimate(sampling)
+    watched = duration(sum(window.seconds for window in sampling.windows))
+    text = f"{plural(len(sampling.windows), 'window')}, {watched} in all: {scaled(found.mean)} instructions/s"
+    if isfinite(found.margin):
+        text += (
+            f" +- {scaled(found.margin)} (95 %), {scaled(found.total)} +- {scaled(found.total_margin)} in all"
+        )
+    return text
+
+
 def heading(page: Page, result: RunResult, run: RunView) -> None:
     """The command, how it ended, and the totals."""
     command = shown(result.command)
@@ -133,6 +147,8 @@ def heading(page: Page, result: RunResult, run: RunView) -> None:
     page.print(Text(f"  {', '.join(parts)}", "dim"))
     if result.region is not None:
         page.print(Text(f"  counted: {result.region.asked}", "dim"))
+    if result.sampling is not None:
+        page.print(Text(f"  {sampled(result.sampling)}", "dim"))
     counts = run.counts
     blocks = sum(p.blocks for p in run.processes)
     figures = [(counts.instructions, "instructions", ""), (blocks, "distinct basic blocks", "")]
