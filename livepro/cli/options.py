@@ -76,15 +76,18 @@ def add_to(out: argparse.ArgumentParser) -> None:
     )
 
 
+_REGION = """\
+Counting begins when a thread first comes to --start-at and, from there, --skip
+instructions later; it ends when one comes to --stop-at, or after --count. PLACE is
+a function: NAME, MODULE!NAME or MODULE+0xOFFSET. N is the sum over all threads and
+processes measured; where several run at once and it cannot be kept to the
+instruction, a warning says by how much. Behind the end the program goes on
+unmeasured, at its own speed."""
+
+
 def add_region(out: argparse.ArgumentParser) -> None:
     """Add the options that choose which part of a run counts."""
-    region = out.add_argument_group(
-        "what counts (PLACE: a function's NAME, MODULE!NAME or MODULE+0xOFFSET)",
-        "Counting begins when a thread first comes to --start-at and, from there, --skip instructions "
-        "later; it ends when one comes to --stop-at, or after --count, whichever is first. N is the sum "
-        "over all threads and processes measured; if several run at once and it cannot be kept to the "
-        "instruction, a warning says by how much. Then the program goes on unmeasured, at its own speed.",
-    )
+    region = out.add_argument_group("what counts", _REGION)
     region.add_argument("--start-at", metavar="PLACE", default="", help="count from PLACE on")
     region.add_argument("--stop-at", metavar="PLACE", default="", help="count up to PLACE")
     region.add_argument("--skip", metavar="N", type=count, default=0, help="skip N instructions first")

@@ -32,7 +32,7 @@ def test_one_window_says_nothing_of_chance() -> None:
     assert estimate(windows()).mean == 0.0
 
 
-@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (30, 2.042), (39, 2.042), (40, 2.021), (5000, 1.980)])
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (30, 2.042), (39, 2.042), (40, 2.021), (500, 1.98)])
 def test_students_t(freedom: int, t: float) -> None:
     assert quantile(freedom) == t
 
