@@ -13,9 +13,11 @@ import contextlib
 import os
 import signal
 import time
+from abc import abstractmethod
 
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.translate import layout
+from livepro.engines.translate.cache import Stop
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
@@ -45,6 +47,10 @@ class Deferring(Engine):
             *("pselect6", "ppoll", "epoll_pwait", "epoll_pwait2", "io_pgetevents", "io_uring_enter"),
             *("clone", "clone3", "fork", "vfork", "execve", "execveat"),
         )
+
+    @abstractmethod
+    def _at_region(self, state: TranslatedThread, stop: Stop) -> None:
+        """A thread is where a region of interest may begin or end."""
 
     def _wait(self) -> tuple[int, int]:
         """The next thread that has stopped or ended, and how."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from abc import abstractmethod
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import backend_for, layout, memory
@@ -146,10 +145,6 @@ class CacheRunner(Deferring):
             self._go(state, stop.resume)
         elif kind == "region":
             self._at_region(state, stop)
-
-    @abstractmethod
-    def _at_region(self, state: TranslatedThread, stop: Stop) -> None:
-        """A thread is where a region may begin or end."""
 
     def _pc(self, tid: int) -> int:
         return self._read_pc(tid) & _ADDRESS_MASK
