@@ -158,5 +158,5 @@ class AttachContract:
             seen = observe(target.pid, engine=self.engine, seconds=0.8)
             assert seen["exit"] is None
             assert len(seen["processes"][0]["threads"]) == 2
-            assert target.tracers() == {0}
+            assert set(target.tracers().values()) == {0}
             assert target.end() == (7, "done\n", "")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -12,6 +14,10 @@ import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from livepro.isa import for_machine
+from livepro.linux import proc, ptrace
+from livepro.tracee.seize import caught
 
 TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
 """Seconds after which something counts as hung."""
@@ -61,11 +67,13 @@ class Target:
             assert time.monotonic() < until, f"it is {self.state}, not {letter}"
             time.sleep(0.01)
 
-    def tracers(self) -> set[int]:
+    def tracers(self) -> dict[int, int]:
         """Who traces its threads (0: nobody)."""
-        found = set()
-        for status in Path(f"/proc/{self.pid}/task").glob("*/status"):
-            found.add(int(status.read_text().partition("TracerPid:")[2].split()[0]))
+        found = {}
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                text = (task / "status").read_text()
+                found[int(task.name)] = int(text.partition("TracerPid:")[2].split()[0])
         return found
 
     @property
@@ -97,6 +105,20 @@ class Target:
             "text": text.hexdigest(),
             "status": kept,
         }
+
+
+def segment_bases(pid: int) -> dict[int, int]:
+    """The gs segment base of each thread of an x86-64 process, for which each is stopped for a moment."""
+    bases = {}
+    if platform.machine() == "x86_64":
+        isa = for_machine("x86_64")
+        for tid in proc.threads(pid):
+            with contextlib.suppress(OSError), caught(tid):  # but those that have ended
+                registers = ptrace.get_registers(tid, isa.registers.structure)
+                bases[tid] = int(registers.gs_base)
+                if isa.restart_call(registers):  # that this has interrupted
+                    ptrace.set_registers(tid, registers)
+    return bases
 
 
 def command_line(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:

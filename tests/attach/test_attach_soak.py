@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("name", ["python", "java", "shell", "waits"])
+@pytest.mark.parametrize("name", ["python", "java", "shell", "waits", "server"])
 def test_attached_to_again_and_again(name: str) -> None:
     where = Path(__file__).parents[1] / "soak" / "__main__.py"
     spec = importlib.util.spec_from_file_location("soak_main", where)
@@ -16,4 +16,4 @@ def test_attached_to_again_and_again(name: str) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.soak(name, 5, 0.2, "translate")
+    module.soak(name, 3, 0.1, "translate")

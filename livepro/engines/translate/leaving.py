@@ -192,6 +192,9 @@ class Leaving(TakingOver):
         if any(state.space is space for state in self._parted):
             for tid in proc.threads(process.pid):
                 with contextlib.suppress(OSError), caught(tid):
+                    registers = ptrace.get_registers(tid, self.isa.registers.structure)
+                    if self.isa.restart_call(registers):
+                        ptrace.set_registers(tid, registers)
                     self._take_down(process, tid, space)
                     break
             self._close_parted(space)
