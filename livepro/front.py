@@ -9,6 +9,7 @@ the traced processes go, and ends.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -16,6 +17,7 @@ import signal
 from livepro.linux.wait import shell_status
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # include/uapi/linux/prctl.h
+_SPARED = "-900"  # to be killed for want of memory after nearly all others (proc_pid_oom_score_adj(5))
 _SENT_BY_A_PROCESS = 0  # si_code at most 0 (include/uapi/asm-generic/siginfo.h)
 
 _PASSED_ON = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -36,6 +38,8 @@ def divide() -> int | None:
         prctl(_PR_SET_NAME, NAME)
         if os.getppid() != front:
             os._exit(128 + signal.SIGTERM)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write(_SPARED)  # needs CAP_SYS_RESOURCE
         for number in _STOPPING:
             signal.signal(number, signal.SIG_IGN)  # who waits for livepro must not wait for `fg`
         return None

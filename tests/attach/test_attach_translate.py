@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attach.attach_contract import AttachContract
 from attach.observe_attach import observe
 from attach.targets import Target
@@ -11,6 +12,19 @@ from fixtures import Builder
 
 class TestTranslateAttach(AttachContract):
     engine = "translate"
+
+    @pytest.mark.parametrize(
+        ("method", "call"), [("look_ahead", 1), ("entered", 1), ("_open_module", 2), ("_take", 5)]
+    )
+    def test_errors_while_only_some_threads_are_watched(
+        self, method: str, call: int, builder: Builder
+    ) -> None:
+        with Target(builder.hosted("attach_waits")) as target:
+            before = target.shape()
+            seen = observe(target.pid, engine=self.engine, seconds=0.5, fail=(method, call))
+            assert seen["injected"] == f"{method}, call {call}"
+            assert target.shape() == before
+            assert target.end() == (0, "failures 0\n", "")
 
     def test_handlers_are_changed_meanwhile(self, builder: Builder) -> None:
         """The kernel knows handlers by places in livepro's memory: not when anybody is out of it."""
