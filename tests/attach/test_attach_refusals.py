@@ -15,10 +15,20 @@ from pathlib import Path
 import pytest
 from attach.targets import TIMEOUT, Target, command_line, wait_until_traced
 
+import livepro
 from fixtures import Builder
+from livepro.errors import LiveproError
 
 
-def refused(*arguments: str | Path | int) -> str:
+def refused(pid: int, engine: str = "auto") -> str:
+    """What is said to whoever wants to attach to a process."""
+    with pytest.raises(LiveproError) as refusal:
+        livepro.attach(pid, engine=engine, seconds=0.1)
+    assert refusal.value.status == 2
+    return f"{refusal.value.cause} {refusal.value.remedy}"
+
+
+def refused_command(*arguments: str | Path | int) -> str:
     """What `livepro attach` says when it refuses."""
     tracing = command_line(*arguments)
     out, err = tracing.communicate(timeout=TIMEOUT)
@@ -42,16 +52,16 @@ def sleeper(name: str = "sleep") -> Iterator[int]:
 def test_missing_process() -> None:
     with sleeper() as pid:
         pass
-    assert f"There is no process {pid}." in refused(pid)
+    assert f"There is no process {pid}." in refused_command(pid)
 
 
 def test_not_a_number() -> None:
-    assert "--name bash" in refused("bash")
+    assert "--name bash" in refused_command("bash")
 
 
 @pytest.mark.parametrize("arguments", [(), ("1", "--name", "x")])
 def test_one_process_must_be_named(arguments: tuple[str, ...]) -> None:
-    assert "Name one" in refused(*arguments)
+    assert "Name one" in refused_command(*arguments)
 
 
 def test_zombie() -> None:
@@ -84,7 +94,6 @@ def test_kernel_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "is a thread of the kernel's" in refused(kernel)
         return
     # A container shows none: what one looks like.
-    from livepro.errors import LiveproError
     from livepro.linux import target
 
     fields = {"Name": "kthreadd", "Tgid": "2", "State": "S (sleeping)", "PPid": "0", "Kthread": "1"}
@@ -96,7 +105,7 @@ def test_kernel_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_thread_of_a_process(builder: Builder) -> None:
     with Target(builder.hosted("attach_waits")) as target:
         other = next(tid for tid in os.listdir(f"/proc/{target.pid}/task") if int(tid) != target.pid)
-        assert f"livepro attach {target.pid}" in refused(other)
+        assert f"livepro attach {target.pid}" in refused(int(other))
         assert target.end() == (0, "failures 0\n", "")
 
 
@@ -145,7 +154,6 @@ def test_process_of_another_user() -> None:
     ("scope", "said"), [(1, "sysctl kernel.yama.ptrace_scope=0"), (3, "restart the machine")]
 )
 def test_not_permitted(scope: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from livepro.errors import LiveproError
     from livepro.linux import target
     from livepro.linux.permissions import Permissions
 
@@ -157,7 +165,6 @@ def test_not_permitted(scope: int, said: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_32_bit_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No 32-bit program can be built here: the executable stands for one."""
-    from livepro.errors import LiveproError
     from livepro.linux import target
 
     def of_32_bits(path: str, machine: str) -> list[str]:
@@ -172,14 +179,14 @@ def test_32_bit_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_name_that_fits_several() -> None:
     name = f"lp-twins-{os.getpid()}"[:15]
     with sleeper(name) as one, sleeper(name) as other:
-        said = refused("--name", name)
+        said = refused_command("--name", name)
         assert f"There are 2 processes named '{name}'" in said
         assert str(one) in said
         assert str(other) in said
 
 
 def test_name_that_fits_none() -> None:
-    assert "There is no process named 'no-such-name'" in refused("--name", "no-such-name")
+    assert "There is no process named 'no-such-name'" in refused_command("--name", "no-such-name")
 
 
 def test_name_that_fits_one() -> None:
@@ -223,7 +230,7 @@ def test_program_that_uses_the_gs_segment(engine: str, tmp_path: Path) -> None:
         time.sleep(0.1)
         before = target.shape()
         if engine == "translate":
-            said = refused(target.pid, "--engine", engine)
+            said = refused(target.pid, engine)
             assert "uses the gs segment itself" in said
             assert "--engine block" in said
         else:
