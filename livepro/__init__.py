@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["LiveproError", "Result", "__version__", "attach", "run"]
+__all__ = ["LiveproError", "Result", "__version__", "attach", "run", "sample"]
 
 if TYPE_CHECKING:
-    from livepro.api import Result, attach, run
+    from livepro.api import Result, attach, run, sample
     from livepro.errors import LiveproError
 
 
 def __getattr__(name: str) -> object:
     # Loaded when used: `livepro --version` must not wait for NumPy.
-    if name in ("Result", "attach", "run"):
+    if name in ("Result", "attach", "run", "sample"):
         from livepro import api
 
         return getattr(api, name)

@@ -77,12 +77,12 @@ def add_to(out: argparse.ArgumentParser) -> None:
 
 
 _REGION = """\
-Counting begins when a thread first comes to --start-at and, from there, --skip
-instructions later; it ends when one comes to --stop-at, or after --count. PLACE is
-a function: NAME, MODULE!NAME or MODULE+0xOFFSET. N is the sum over all threads and
-processes measured; where several run at once and it cannot be kept to the
-instruction, a warning says by how much. Behind the end the program goes on
-unmeasured, at its own speed."""
+Counting begins when a thread first comes to --start-at and, from there,
+--skip instructions later; it ends when one comes to --stop-at, or after
+--count. A PLACE is a function, NAME or MODULE!NAME, or MODULE+0xOFFSET. N
+is the sum over all threads and processes measured; where several run at
+once and it cannot be kept to the instruction, a warning says by how much.
+Behind the end the program goes on unmeasured, at its own speed."""
 
 
 def add_region(out: argparse.ArgumentParser) -> None:

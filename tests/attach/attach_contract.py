@@ -7,6 +7,7 @@ class TestStepAttach(AttachContract):
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +16,7 @@ import pytest
 from attach.observe_attach import observe
 from attach.targets import TIMEOUT, Target, command_line, wait_until_traced
 from elftools.elf.elffile import ELFFile
+from engines.control_contract import spin
 
 from fixtures import Builder
 
@@ -142,6 +144,30 @@ class AttachContract:
             assert target.end() == (7, "done\n", "")
             assert tracing.communicate(timeout=TIMEOUT) == ("", "")
             assert '"exit": 7,' in out.read_text()
+
+    @pytest.mark.parametrize("children", [True, False])
+    def test_children_and_exec(self, children: bool, builder: Builder) -> None:
+        """A child that there is, those forked and spawned meanwhile, and what the process becomes by
+        exec; without children only the last, and the others come to no harm."""
+
+        def go(target: Target) -> None:
+            wait_until_traced(target)
+            assert target.process.stdin is not None
+            target.process.stdin.write("\n")
+            target.process.stdin.flush()
+
+        with Target(builder.hosted("attach_children", "-static")) as target:
+            asking = threading.Thread(target=go, args=(target,))
+            asking.start()
+            seen = observe(target.pid, engine=self.engine, children=children)
+            asking.join()
+            assert (seen["warnings"], seen["exit"]) == ([], 7)
+            ended = [(p["exit"], p["spin"]) for p in seen["processes"] if p["spin"]]
+            own = [(p["image"], p["spin"]) for p in seen["processes"] if p["pid"] == target.pid]
+            assert own == [(0, 0), (1, spin(400))]
+            others = [(11, spin(100)), (12, spin(200)), (13, spin(300))]
+            assert sorted(ended) == sorted([(7, spin(400)), *(others if children else [])])
+            assert target.process.communicate(timeout=TIMEOUT) == ("children well\n", "")
 
     @pytest.mark.parametrize(
         ("method", "call"), [("thread_started", 2), ("resume", 3), ("interrupted", 1), ("part", 2)]

@@ -110,6 +110,15 @@ def observe(
                 "exit": process.exit,
                 "instructions": process.instructions,
                 "threads": [t.instructions(process.table) for t in process.threads],
+                "image": process.image,
+                "spin": sum(
+                    int(n)
+                    for t in process.threads
+                    for n, name in zip(
+                        t.block_instructions(process.table).tolist(), process.table.function, strict=True
+                    )
+                    if name == "spin"
+                ),
                 "intervals": [[i.instructions for i in t.intervals] for t in process.threads],
             }
             for process in result.processes
