@@ -27,18 +27,21 @@ def add_to(out: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--itypes-spec",
         metavar="FILE",
-        help="count instruction types by the groups of this file, in MICA's grammar: gid, sgid, TYPE, name",
+        help="count instruction types by the groups of this file, in MICA's grammar: gid, sgid, TYPE, "
+        "name (in the report; the live view has its own)",
     )
     what.add_argument(
         "--jit-only",
         action="store_true",
-        help="count only code that a Java virtual machine's compilers made",
+        help="count only code that a Java virtual machine's compilers made (in the report; the live view "
+        "shows all)",
     )
     what.add_argument(
         "--tier",
         metavar="LIST",
         type=names,
-        help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4",
+        help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4 "
+        "(in the report, too)",
     )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
     what.add_argument(

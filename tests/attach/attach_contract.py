@@ -40,6 +40,10 @@ class Loop:
             symbols = [table.get_symbol_by_name(f"turn{index}") for index in range(TURN)]
         self.addresses = [symbol["st_value"] for (symbol,) in symbols]
 
+    def place(self, index: int) -> str:
+        """An instruction of the loop as the command line names it."""
+        return f"{self.program.name}+{self.addresses[index]:#x}"
+
     def total(self, counter: int, pc: int) -> int:
         """Instructions of the loop executed, by the counter in memory and the pc."""
         return executed(counter, self.addresses.index(pc))
@@ -144,6 +148,22 @@ class AttachContract:
             assert target.end() == (7, "done\n", "")
             assert tracing.communicate(timeout=TIMEOUT) == ("", "")
             assert '"exit": 7,' in out.read_text()
+
+    def test_regions_of_a_process_that_runs(self, loop: Loop) -> None:
+        """From one instruction of the loop until it comes there again, and so many instructions."""
+        with Target(loop.program) as target:
+            before = target.shape()
+            for options, count in (
+                ({"start_at": loop.place(3), "stop_at": loop.place(3)}, TURN),
+                ({"start_at": loop.place(0), "stop_at": loop.place(2)}, 2),
+                ({"start_at": loop.place(5), "skip": 100, "count": 601}, 601),
+                ({"skip": 7, "stop_at": loop.place(1)}, None),
+            ):
+                seen = observe(target.pid, engine=self.engine, **options)
+                assert (seen["exit"], seen["warnings"]) == (None, [])
+                assert seen["instructions"] == count if count else 0 <= seen["instructions"] <= TURN
+                assert target.shape() == before
+            assert target.end() == (7, "done\n", "")
 
     @pytest.mark.parametrize("children", [True, False])
     def test_children_and_exec(self, children: bool, builder: Builder) -> None:
