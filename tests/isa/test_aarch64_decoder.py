@@ -303,7 +303,7 @@ def words(request: pytest.FixtureRequest) -> npt.NDArray[np.uint32]:
 def test_capstone_agrees_on_the_branches_of_a_real_library(words: npt.NDArray[np.uint32]) -> None:
     branches = words[(words & 0x1C000000) == 0x14000000]
     assert len(branches) > 100_000
-    for word in branches.tolist():
+    for word in branches[::10].tolist():  # all of them take a minute
         assert_agreement(word)
 
 

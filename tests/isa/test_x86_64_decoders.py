@@ -40,13 +40,13 @@ def test_lengths_agree_on_every_form() -> None:
 
 
 @given(noise)
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_lengths_agree_on_noise(code: bytes) -> None:
     assert lengths_agree(code)
 
 
 @given(damaged())
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example(bytes.fromhex("660f8108013b5d900502bbb29b31e1"))  # jno rel32 behind an operand-size prefix
 @example(bytes.fromhex("666648c20bbada01b8fc331d3512ba"))  # ret imm16 behind operand-size prefixes
 @example(bytes.fromhex("0fff6851"))  # ud0
@@ -62,7 +62,7 @@ def test_the_known_defects_are_defects() -> None:
 
 
 @given(st.one_of(noise, damaged()))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_anything_can_be_described(code: bytes) -> None:
     described = describe(code)
     assert code.startswith(described.code)
