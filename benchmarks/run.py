@@ -9,6 +9,7 @@ Status 1 if a run of livepro did not end as the native one did, with the same ou
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
@@ -46,6 +47,7 @@ def main() -> int:
         "workloads": {},
         "start": {},
     }
+    compileall.compile_dir(ROOT / "livepro", quiet=1)  # as pip does where it installs
     with tempfile.TemporaryDirectory(prefix="livepro-benchmarks-") as name:
         os.environ["LIVEPRO_CACHE_DIR"] = str(Path(name, "kept"))
         for workload in (w for w in WORKLOADS if w.name in chosen):

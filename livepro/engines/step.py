@@ -15,16 +15,16 @@ import signal
 
 from livepro.engines import stepping
 from livepro.engines.base import EngineOptions, run_free
+from livepro.engines.decoding import Decoding
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
-from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.regional import Regional
-from livepro.engines.stepping import StepBlock, StepThread
+from livepro.engines.recording import ThreadTally
+from livepro.engines.stepping import StepThread
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
-from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee import TracedThread
 from livepro.tracee.stops import ROUND, WAIT_FLAGS, next_in_turn
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
@@ -35,10 +35,9 @@ _HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done
 _RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
 _ADDRESS_MASK = (1 << 64) - 1
-_PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 
 
-class StepEngine(Regional):
+class StepEngine(Decoding):
     """See `livepro.engines.base.Engine`."""
 
     name = "step"
@@ -47,9 +46,6 @@ class StepEngine(Regional):
         super().__init__(isa, options)
         layout = isa.registers
         self._pc = ptrace.program_counter_reader(layout.pc_user_offset, layout.structure, layout.pc)
-        self._states: dict[int, StepThread] = {}
-        self._known: dict[ImageRecord, dict[int, StepBlock]] = {}
-        self._versions: dict[ImageRecord, dict[tuple[int, bytes], int]] = {}
         self._remapping = isa.syscalls.named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
@@ -312,18 +308,6 @@ class StepEngine(Regional):
                 self.inprocess.answer(state.thread, state.tally, before, command)
                 state.asking = None
 
-    def _remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
-        """Forget decoded code if the call may have changed what is executable."""
-        process = state.thread.process
-        old = process.space
-        touched = any(m.executable and m.start < address + size and address < m.end for m in old.mappings)
-        process.remapped()
-        if touched or protection & _PROT_EXEC:
-            known = self._known[state.record]
-            for block in (*known.values(), *(other.block for other in self._states.values())):
-                block.links.clear()
-            known.clear()
-
     def _leave(self, state: StepThread, count: int) -> None:
         """The thread goes elsewhere after the block's first `count` instructions."""
         state.tally.prefix(state.block.row, count)
@@ -348,30 +332,7 @@ class StepEngine(Regional):
             return
         self._about_to(state)
 
-    def _decode(self, process: TracedProcess, record: ImageRecord, pc: int) -> StepBlock:
-        code = self._read_block(process, process.memory, pc)
-        mapping = process.space.find(pc)
-        versions = self._versions[record]
-        row = versions.get((pc, code.code))
-        if row is None:
-            row = versions[pc, code.code] = record.store.add(code, mapping)
-        block = StepBlock(code, row, mapping is not None and mapping.stable_code)
-        self._known[record][pc] = block
-        return block
-
     # -- lives
-
-    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
-        super().process_started(process, parent)
-        record = self.records[process]
-        self._known[record] = {}
-        self._versions[record] = {}
-
-    def process_ended(self, process: TracedProcess) -> None:
-        record = self.records[process]
-        self._known.pop(record, None)
-        self._versions.pop(record, None)
-        super().process_ended(process)
 
     def thread_started(self, thread: TracedThread) -> None:
         record = self.records[thread.process]
