@@ -1,0 +1,97 @@
+"""Room for copies: caches near the code that threads come to, with what is kept of it."""
+
+from __future__ import annotations
+
+import time
+
+from livepro.engines.base import EngineOptions
+from livepro.engines.translate import layout, memory
+from livepro.engines.translate.backend import Backend
+from livepro.engines.translate.deferring import Deferring
+from livepro.engines.translate.keeping import Shelf, cache_size, restore
+from livepro.engines.translate.space import EAGER
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.isa.base import Isa
+from livepro.linux.proc import Mapping
+from livepro.tracee import TracedThread
+
+
+class CacheRoom(Deferring):
+    """Translates what a thread comes to, making a cache for it where there is none."""
+
+    _backend: Backend
+    _numbers: dict[str, int]
+    _watched: dict[int, int | None]
+    _budgeted: bool
+
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        self._shelf: Shelf | None = None
+        self._translating = 0.0
+
+    def _open_shelf(self) -> Shelf | None:
+        """Where translations are kept, if they are to be."""
+        if self.options.kept is None or not self._backend.movable:
+            return None
+        kind = (self.isa.name, self._budgeted, sorted(self._watched.items(), key=str))
+        return Shelf(self.options.kept, repr(kind))
+
+    def _translate(
+        self, state: TranslatedThread, pc: int, *, landing: bool = False, eager: int = EAGER
+    ) -> int | None:
+        """Where the copy of the block at `pc` starts, None where nothing can be executed; `eager`: see
+        `CodeSpace.translate`."""
+        began = time.perf_counter()
+        start = state.space.translate(pc, landing=landing, eager=eager) if self._room(state, pc) else None
+        self._translating += time.perf_counter() - began
+        return start
+
+    def _room(self, state: TranslatedThread, pc: int) -> bool:
+        """See to it that there is a cache near `pc`. False where nothing is mapped."""
+        space = state.space
+        if pc in space.slots or space.caches.of_module(pc) is not None:
+            return True
+        process = state.thread.process
+        mapping = process.space.find(pc)
+        if mapping is None:
+            process.remapped()
+            mapping = process.space.find(pc)
+        if mapping is not None and self._open_module(state, mapping):
+            return True
+        if space.cache_for(pc) is not None:
+            return True
+        if mapping is None or not mapping.executable or not mapping.readable:
+            return False  # the vsyscall page, or nothing to execute
+        sharing = self._sharing(state.thread, space.gadget)
+        process.remapped()
+        base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
+        space.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
+        process.remapped()
+        return True
+
+    def _open_module(self, state: TranslatedThread, mapping: Mapping) -> bool:
+        """Give a module a cache of its own, with what is kept of it; False for other code."""
+        space, process = state.space, state.thread.process
+        if self._shelf is None or mapping in space.others:
+            return False
+        kept = self._shelf.take(process.pid, mapping)
+        if kept is None:
+            space.others.add(mapping)
+            return False
+        process.remapped()  # data that was mapped since is not looked at when it is
+        key, unit = kept
+        size = cache_size(mapping)
+        base = memory.free_near(process.space, mapping.start, size)
+        file = self._sharing(state.thread, space.gadget).create(size, base, executable=True)
+        cache = space.add_cache(file, mapping, key)
+        if unit is not None:
+            restore(space, cache, unit)
+        space.keep_apart(cache)
+        process.remapped()
+        return True
+
+    def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
+        """Means to map more of livepro's memory, through a stopped thread."""
+        injector = memory.Injector(thread, self.isa.registers, gadget, self._numbers["tkill"])
+        scratch = getattr(thread.registers(), self.isa.registers.sp) - memory.BELOW_RED_ZONE
+        return memory.Sharing(injector, thread.process.memory, self._numbers, scratch)
