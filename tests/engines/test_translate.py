@@ -55,6 +55,20 @@ def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path)
         assert seen.result["exit"] == 0
 
 
+def test_code_that_was_rewritten_is_called_without_stops(builder: Builder) -> None:
+    """And so is code that was put back as it had been."""
+    program = builder.hosted("rewritten", "-static")
+    script = (
+        "import livepro, sys; runs = [livepro.run([*sys.argv[1:], n], engine='translate', cache=False)"
+        "for n in ('1000', '2000')]; print([r.exit for r in runs], len({r.stats['stops'] for r in runs}))"
+    )
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, program], env=environment, capture_output=True, timeout=60, text=True
+    )
+    assert done.stdout.splitlines() == ["19000", "38000", "[0, 0] 1"], done.stderr
+
+
 def test_what_is_mapped_elsewhere_is_no_reason_to_translate_anew(builder: Builder, tmp_path: Path) -> None:
     """A thread's stack, say: mmap's address is 0 then, and the program itself may be within the
     stack's size of that."""

@@ -41,6 +41,8 @@ class CodeSpace(Translations):
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
         self._covered: dict[int, bytes] = {}
+        self._unlanded: set[int] = set()
+        self._relanded: dict[int, tuple[int, int]] = {}
 
     @property
     def region(self) -> RegionWatch | None:
@@ -58,6 +60,7 @@ class CodeSpace(Translations):
         child.generated = self.generated.fork(process, child.forget)
         child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         child.region, child._covered = self.region, self._covered.copy()
+        child._unlanded, child._relanded = self._unlanded.copy(), self._relanded.copy()
         return child
 
     # -- translating
@@ -67,13 +70,16 @@ class CodeSpace(Translations):
         where its copy starts; None when its first instruction cannot be read or
         decoded. `landing` enters it in the lookup table."""
         landings = self.lookup.landings
+        again = pc in self._unlanded
         slot = self.slots.get(pc)
         if slot is None:
-            block = self._chain(pc, landing, likely=True)
+            block = self._chain(pc, landing and not again, likely=True)
             if block is None:
                 return None
             slot = block.slot
-        if landing and pc not in landings:
+        if again:
+            self._land_again(pc)
+        elif landing and pc not in landings:
             self._land(pc, likely=True)
         while self._urgent:
             target = self._urgent.pop()
@@ -298,15 +304,30 @@ class CodeSpace(Translations):
 
     # -- the lookup table
 
-    def _land(self, pc: int, *, likely: bool) -> None:
-        """Enter the block at `pc` in the lookup table."""
+    def _land(self, pc: int, *, likely: bool) -> int:
+        """Enter the block at `pc` in the lookup table. Returns the field that leads to it."""
         start = self.starts[self.slots[pc]]
         cache = self.cache_at(start)
         check = self.emitter.landing(pc)
-        text = check.code + self.backend.jump
+        jump = self.backend.jump
+        at = cache.cold + 15 & -16
+        text = check.code + self.emitter.padding(at + len(check.code), len(jump) - 4) + jump
         at = self._cold(cache, text, 16)
-        self._patch(cache, at + len(text) - 4, start)
+        field = at + len(text) - 4
+        self._patch(cache, field, start)
         self._enter(cache, at, check, pc, likely=likely)
+        return field
+
+    def _land_again(self, pc: int) -> None:
+        """The table leads to an earlier copy of the block at `pc`, which is in force no longer."""
+        self._unlanded.discard(pc)
+        known = self._relanded.get(pc)
+        if known is None:
+            field = self._land(pc, likely=True)  # before the earlier one
+            self._relanded[pc] = self.lookup.landings[pc], field
+        else:
+            self.lookup.landings[pc], field = known
+            self._patch_at(field, self.starts[self.slots[pc]])
 
     def entry(self, handler: int) -> int:
         """An address that leads to the program's `handler` for as long as there is the space;
@@ -382,7 +403,8 @@ class CodeSpace(Translations):
         slot = self.slots.pop(pc, None)
         if slot is None:
             return
-        self.lookup.landings.pop(pc, None)
+        if self.lookup.landings.pop(pc, None) is not None:
+            self._unlanded.add(pc)
         start = self.starts[slot]
         self._write(self.cache_at(start), start, self._stop)
         self._stops[start] = Stop("dropped", None, pc)
