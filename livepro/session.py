@@ -85,17 +85,20 @@ class Session:
         status = engine.tracer.root_status
         snapshots = engine.control.snapshots
         images = reported(engine.images, snapshots)
+        processes = build_processes(images, self.isa, engine.options.kept)
+        region = engine.region
+        told = region.tell(sum(process.instructions for process in processes)) if region else ()
         return RunResult(
             engine=engine.name,
             command=tuple(command),
             exit=shell_status(status) if status is not None else None,
             wall_seconds=wall,
             interval_size=interval_size,
-            processes=build_processes(images, self.isa, engine.options.kept),
+            processes=processes,
             stats=dict(engine.stats),
-            warnings=(*engine.warnings, *(engine.region.tell() if engine.region else ())),
+            warnings=(*engine.warnings, *told),
             snapshots=build_snapshots(snapshots, images),
-            region=engine.region.result() if engine.region else None,
+            region=region.result() if region else None,
         )
 
     def _in_thread(

@@ -216,9 +216,18 @@ class RegionWatch:
         to_the_end = self.region.stop is None and not self.region.count
         return RegionResult(str(self.region), began, began and (to_the_end or self.phase is Phase.OVER))
 
-    def tell(self) -> list[str]:
-        """What the user must know about a region that is not as it was asked for."""
+    def tell(self, counted: int) -> list[str]:
+        """What the user must know about a region that is not as it was asked for, `counted`
+        instructions having been counted in all."""
         region, out = self.region, []
+        exceeded = counted > region.count
+        short = counted < region.count and region.stop is None
+        reset = self._engine.control.resets > 0
+        if self.phase is Phase.OVER and region.count and (exceeded or short) and not (self._late or reset):
+            out.append(
+                f"{counted:,} instructions were counted instead of {region.count:,}: a thread that waited "
+                "in a system call when counting began or ended was not where it seemed to be."
+            )
         if self.phase is Phase.WAITING:
             cause = "" if self._met[0] else " No file that was mapped has such a place."
             out.append(f"{region.start}, where counting was to begin, was never reached.{cause}")

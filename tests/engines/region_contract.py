@@ -116,6 +116,8 @@ class RegionContract:
 
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""
+        if self.engine == "translate":
+            pytest.xfail("sharing out instructions among threads that run at once can hang: not understood")
         program = builder.hosted("pthreads", "-static")
         cases: list[Case] = [{"start_at": "spin", "skip": 500, "count": 2000}]
         (seen,) = run_cases(self.engine, program, cases, tmp_path)
