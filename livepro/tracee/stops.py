@@ -27,7 +27,7 @@ def next_in_turn(tids: Iterable[int], count: int) -> tuple[int, int]:
     all the time would keep them waiting for ever.
     """
     known = tuple(tids)
-    first = count // ROUND * ROUND // 2
+    first = count // ROUND
     for index in range(first, first + min(len(known), ROUND // 2)):
         try:
             tid, status = os.waitpid(known[index % len(known)], WAIT_FLAGS | os.WNOHANG)

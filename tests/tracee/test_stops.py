@@ -23,17 +23,16 @@ def test_some_go_first_each_time_others() -> None:
             child.returncode = 0  # it has been waited for
 
 
-def test_all_have_their_turn() -> None:
-    """However many there are."""
-    children = [subprocess.Popen(["true"]) for _ in range(ROUND)]
-    pids = [child.pid for child in children]
-    for pid in pids:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    try:
-        assert next_in_turn(pids, 0) == (pids[0], 0)
-        assert next_in_turn(pids, ROUND) == (pids[ROUND // 2], 0)
-        for _ in pids[2:]:
-            next_in_turn((), 0)
-    finally:
-        for child in children:
-            child.returncode = 0
+def test_each_is_the_first_in_its_turn() -> None:
+    """However many there are, and however often the others stop."""
+    for count in (2, 4, ROUND):
+        children = [subprocess.Popen(["true"]) for _ in range(count)]
+        pids = [child.pid for child in children]
+        for pid in pids:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        try:
+            for turn, pid in enumerate(pids):
+                assert next_in_turn(pids, turn * ROUND) == (pid, 0)
+        finally:
+            for child in children:
+                child.returncode = 0
