@@ -59,7 +59,7 @@ class StepEngine(Decoding):
         stops = 0
         try:
             while threads or self.tracer.busy:
-                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(threads, stops)
+                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(self.tracer.tids, stops)
                 stops += 1
                 if status == TRAP_STATUS and (state := states.get(tid)) is not None:
                     pc = read_pc(tid)

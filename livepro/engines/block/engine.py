@@ -71,7 +71,7 @@ class BlockEngine(Leaving):
         stops = 0
         try:
             while threads or self.tracer.busy:
-                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(threads, stops)
+                tid, status = wait(-1, WAIT_FLAGS) if stops % ROUND else next_in_turn(self.tracer.tids, stops)
                 stops += 1
                 if status != TRAP_STATUS or (state := states.get(tid)) is None:
                     dispatch(tid, status)

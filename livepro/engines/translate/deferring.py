@@ -67,7 +67,7 @@ class Deferring(Engine):
         self._waits += 1
         if self._waits % ROUND:
             return os.waitpid(-1, WAIT_FLAGS)
-        return next_in_turn(self.tracer.threads, self._waits)
+        return next_in_turn(self.tracer.tids, self._waits)
 
     def _restore_mask(self, state: TranslatedThread) -> None:
         """Let the program's own signal mask be in force again."""
