@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -23,5 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return cli_main(arguments)
 
 
+def script() -> None:
+    """The console script: ends with the status of the command line, and leaves the rest to the kernel."""
+    status = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        status = status or 128 + signal.SIGPIPE
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    script()

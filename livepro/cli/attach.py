@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli import options
+from livepro.cli.loading import load_numpy
 from livepro.cli.parser import Parser, count, duration
 from livepro.engines import NAMES
 from livepro.errors import LiveproError
@@ -116,6 +117,7 @@ def main(argv: Sequence[str]) -> int:
             )
         return status
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
+    load_numpy()
     from livepro.cli import outputs
 
     plan = outputs.plan(args, chosen, os.environ)

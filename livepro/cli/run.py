@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli import checks, options
+from livepro.cli.loading import load_numpy
 from livepro.cli.options import live_view
 from livepro.cli.parser import Parser
 from livepro.engines import NAMES
@@ -93,6 +94,7 @@ def main(argv: Sequence[str]) -> int:
     command = checks.command(args.command)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
+    load_numpy()
     from livepro.cli import outputs
 
     plan = outputs.plan(args, chosen, os.environ)

@@ -289,3 +289,21 @@ def test_colour_and_progress_on_a_terminal(builder: Builder) -> None:
     assert b"100,000" in summary
     assert b" instructions, " in before
     assert before.endswith(b"\r\x1b[K")
+
+
+def test_the_program_does_not_see_how_numpy_was_loaded(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "livepro",
+        "run",
+        "--quiet",
+        "--engine",
+        "translate",
+        "--",
+        "/usr/bin/env",
+    ]
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    native = subprocess.run(["/usr/bin/env"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()) == (0, native.stdout.splitlines())
