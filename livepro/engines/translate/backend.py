@@ -96,6 +96,8 @@ class Backend(Protocol):
     movable: bool
     """Whether copies say which of their fields depend on where things are (`Emitted.fields`),
     those that lead somewhere being distances from their own end: then translations can be kept."""
+    budget_cells: int
+    """Over how many cells copies can spread what they take from a thread's budget (`budget`)."""
     enters_handlers: bool
     """Whether the kernel can be told of an entry into a code cache as a signal handler: that is,
     whether threads reach their areas as soon as they are there."""
@@ -105,11 +107,11 @@ class Backend(Protocol):
 
     reader: Callable[[], Reader]
 
-    emitter: Callable[[int, Mapping[int, int | None], bool], Emitter]
-    """Given the data window's address, system call numbers that must stop, and whether
-    blocks count against a budget. With a number may go the place of an argument: the size of a
-    buffer without which the call cannot ask anything of livepro, and then need not stop
-    (`livepro.engines.inprocess`)."""
+    emitter: Callable[[int, Mapping[int, int | None], int], Emitter]
+    """Given the data window's address, system call numbers that must stop, and over how many cells
+    copies spread what they take from a thread's budget (0: none is kept). With a number may go
+    the place of an argument: the size of a buffer without which the call cannot ask anything of
+    livepro, and then need not stop (`livepro.engines.inprocess`)."""
 
     link: Callable[[Any, int, int], bool]
     """Write a field: into a buffer, at an index, so that its branch leads to the given

@@ -54,7 +54,7 @@ class TranslateEngine(Regions):
         area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
-        state.budget = Budget(state.words)
+        state.budget = Budget(state.words, max(self._budget_cells, 1))
         self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
             state.clock = IntervalClock(state.words, state.budget, tally, space, self.options.cut)
@@ -179,7 +179,7 @@ class TranslateEngine(Regions):
         process.remapped()
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
-        emitter = self._backend.emitter(data.base, self._watched, self._budgeted)
+        emitter = self._backend.emitter(data.base, self._watched, self._budget_cells)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.region = self.region
         space.add_cache(cache)

@@ -92,7 +92,7 @@ class Halting(Leaving):
             index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
         within = pc - block.start
         position = block.position(index, counted=within >= block.details.tallied)
-        if self._budgeted and block.details.tallied <= within < max(
+        if self._budget_cells and block.details.tallied <= within < max(
             block.details.tallied + 1, block.details.charged
         ):
             position = position._replace(owed=position.length)
@@ -127,7 +127,7 @@ class Halting(Leaving):
         try:
             yield
         finally:
-            if self._budgeted:
+            if self._budget_cells:
                 self._catch_up()
             resting, self._resting = self._resting, {}
             self._asleep = {}

@@ -26,8 +26,6 @@ DATA_SIZE = WATCHED + (1 << 16)
 SPILL = tuple(range(0, 64, 8))
 """Eight words for registers that an emitted sequence borrows."""
 REP_ITERATIONS = 0x40
-BUDGET = 0x48
-"""Instructions left in the thread's interval; negative makes the next block stop."""
 SITE = 0x50
 """The slot of the block whose indirect branch was looked up last."""
 OWN = 0x58
@@ -41,6 +39,10 @@ FRAME_AT = 0x60
 DEFERRING = 0x68
 """Not 0 while signals are kept from the thread, which then has to stop at system calls; a
 return from a signal handler sets it to 0, as it sets the signal mask."""
+BUDGET = 0x80
+"""`BUDGET_CELLS` words: instructions that blocks may execute before they stop (`budget`). Each block takes
+its own from one of them, so that it need not wait for the block before it to have done so."""
+BUDGET_CELLS = 8
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""

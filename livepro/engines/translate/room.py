@@ -22,7 +22,7 @@ class CacheRoom(Deferring):
     _backend: Backend
     _numbers: dict[str, int]
     _watched: dict[int, int | None]
-    _budgeted: bool
+    _budget_cells: int
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
@@ -33,7 +33,7 @@ class CacheRoom(Deferring):
         """Where translations are kept, if they are to be."""
         if self.options.kept is None or not self._backend.movable:
             return None
-        kind = (self.isa.name, self._budgeted, sorted(self._watched.items(), key=str))
+        kind = (self.isa.name, self._budget_cells, sorted(self._watched.items(), key=str))
         return Shelf(self.options.kept, repr(kind))
 
     def _translate(

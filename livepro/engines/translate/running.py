@@ -29,6 +29,9 @@ _ADDRESS_MASK = (1 << 64) - 1
 _ERRORS = _ADDRESS_MASK - 4095  # results above are errors: MAX_ERRNO in include/linux/err.h
 
 
+_LONG = 50_000_000  # instructions in an interval that may end in a dozen stops
+
+
 class CacheRunner(CacheRoom):
     """Runs threads from their code caches and answers the stops they make there."""
 
@@ -61,7 +64,10 @@ class CacheRunner(CacheRoom):
         self._inherited: dict[TracedProcess, CodeSpace] = {}
         self._free_areas: dict[CodeSpace, list[int]] = {}
         self._gadgets: dict[TracedProcess, int] = {}
-        self._budgeted = options.cut is not None or (options.region is not None and options.region.metered)
+        metered = options.region is not None and options.region.metered
+        self._budget_cells = int(metered or options.cut is not None)
+        if options.cut is not None and not metered and options.cut(0) >= _LONG:
+            self._budget_cells = self._backend.budget_cells
         self.stops = 0
         self._missed_lookups = 0
         self._blocks = 0
@@ -184,6 +190,7 @@ class CacheRunner(CacheRoom):
         assert stop.block is not None
         if state.clock is not None:
             state.clock.ran_out(stop.block.slot)
+        state.budget.level()
 
     def _changed(self, state: TranslatedThread, stop: Stop) -> None:
         """The program has changed code that was translated."""

@@ -19,6 +19,7 @@ class AArch64:
     index_shift = 2
     enters_handlers = False
     movable = False
+    budget_cells = 1
     stepped_calls = ("clone", "clone3")
     text = Text
     reader = Reader

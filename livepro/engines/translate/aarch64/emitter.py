@@ -46,7 +46,7 @@ class Emitter:
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     `budgeted` adds the interval check to each counter."""
 
-    def __init__(self, data: int, watched: Mapping[int, int | None], budgeted: bool) -> None:
+    def __init__(self, data: int, watched: Mapping[int, int | None], budgeted: int) -> None:
         self._watched = watched
         self._budgeted = budgeted
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))

@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Words
 
 _ORDER = (
@@ -20,7 +19,7 @@ _ORDER = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 _ALL_64 = (1 << 64) - 1
-_OVERFLOW = 0x800  # SDM vol. 1, 3.4.3
+_SIGN, _OVERFLOW = 0x80, 0x800  # SDM vol. 1, 3.4.3
 _LOW_FLAGS = 0xD5  # SF, ZF, AF, PF, CF: what lahf and sahf move
 
 _i32 = struct.Struct("<i").unpack_from
@@ -76,7 +75,8 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
     elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved
         words[at] = int(words[at]) + 1 & _ALL_64
     elif operation == (0x81, 0x2C):  # sub, likewise
-        words[at] = int(words[at]) - _i32(code, 9)[0] & _ALL_64
+        left = words[at] = int(words[at]) - _i32(code, 9)[0] & _ALL_64
+        registers.eflags = registers.eflags & ~_SIGN | (_SIGN if left >> 63 else 0)
         return 13
     else:
         return 0
@@ -154,7 +154,7 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
     if code[0] == 0xE3:  # jrcxz, forward
         return pc + 2 + (code[1] if registers.rcx == 0 else 0)
     if code.startswith(b"\x79\x01"):  # jns behind the budget's sub
-        return pc + 2 + (int(words[layout.BUDGET // 8]) >> 63 == 0)
+        return pc + 2 + (not registers.eflags & _SIGN)
     if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]
         return int(_u64(read(registers.rcx * 8 + _u32(code, 3)[0], 8))[0])
     if code.startswith(b"\xff\x25\x02\x00\x00\x00\x90\x90"):

@@ -16,12 +16,18 @@ LOAD_RAX = encode.load_area(encode.RAX, layout.SPILL[0])
 LOAD_RCX = encode.load_area(encode.RCX, layout.SPILL[1])
 
 
-class CounterEmitter:
-    """Counts blocks; `budgeted` adds the interval check to each counter."""
+def _spread(pc: int) -> int:
+    """Which cell of the budget the block at `pc` takes its length from: by its place in the page, which is
+    the same wherever the module is, and such that neighbours have different ones."""
+    return (pc >> 2 ^ pc >> 5 ^ pc >> 8) & 7
 
-    def __init__(self, *, budgeted: bool) -> None:
-        self._budgeted = budgeted
-        self._must_be_dead = ALL if budgeted else ARITHMETIC
+
+class CounterEmitter:
+    """Counts blocks; with `budget_cells` each takes its length from a thread's budget, too."""
+
+    def __init__(self, budget_cells: int) -> None:
+        self._budget_cells = budget_cells
+        self._must_be_dead = ALL if budget_cells else ARITHMETIC
 
     def _place_counter(
         self, emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]
@@ -35,7 +41,7 @@ class CounterEmitter:
         facts_of = block.facts
         # Right before an instruction that overwrites all flags nothing can
         # come between; one that cannot fault is best.
-        spots = [f.spot_all for f in facts_of] if self._budgeted else [f.spot for f in facts_of]
+        spots = [f.spot_all for f in facts_of] if self._budget_cells else [f.spot for f in facts_of]
         best_spot = max(spots)
         if best_spot:
             return spots.index(best_spot), -1
@@ -67,12 +73,12 @@ class CounterEmitter:
             read |= facts.registers_killed
         return 0, 16
 
-    def _count(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
-        """The counter itself, and the interval check if asked for."""
+    def _count(self, emitted: Emitted, pc: int, slot: int, length: int, borrows: int) -> None:
+        """The counter of the block at `pc` itself, and the interval check if asked for."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
-        if self._budgeted:
-            self._count_budgeted(emitted, cell, length, dead=borrows < 0)
+        if self._budget_cells:
+            self._count_budgeted(emitted, pc, cell, length, dead=borrows < 0)
         elif borrows < 0:
             out += encode.increment_area(cell)
             emitted.fields.append((Field.CELL, len(out) - 4))
@@ -96,14 +102,14 @@ class CounterEmitter:
         fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
 
-    def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
+    def _count_budgeted(self, emitted: Emitted, pc: int, cell: int, length: int, *, dead: bool) -> None:
         out = emitted.code
         if not dead:
             out += SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
         out += encode.increment_area(cell)
         emitted.fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
-        out += encode.subtract_area(layout.BUDGET, length)
+        out += encode.subtract_area(layout.BUDGET + 8 * (_spread(pc) % self._budget_cells), length)
         out += b"\x79\x01"  # jns +1
         stop = len(out)
         out += encode.INT3
@@ -111,12 +117,12 @@ class CounterEmitter:
         if not dead:
             out += b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf
 
-    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
+    def _count_in_lookup(self, emitted: Emitted, pc: int, slot: int, length: int, *, restores: bool) -> None:
         """Count where rax and rcx are saved already."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
-        if self._budgeted:
-            self._count_budgeted(emitted, cell, length, dead=False)
+        if self._budget_cells:
+            self._count_budgeted(emitted, pc, cell, length, dead=False)
         else:
             self._add_one(emitted, encode.RCX, cell)
             if restores:
