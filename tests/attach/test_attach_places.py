@@ -121,7 +121,7 @@ def test_a_restartable_sequence_is_aborted(builder: Builder) -> None:
         memory.close()
         for _ in range(3):
             before = target.word(aborts)
-            seen = observe(target.pid, engine="translate", seconds=0.1)
+            seen = observe(target.pid, engine="translate", seconds=0.4)
             assert seen["instructions"] > 1000
             assert target.word(aborts) > before
         assert target.end() == (7, "done\n", "")

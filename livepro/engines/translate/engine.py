@@ -44,6 +44,7 @@ class TranslateEngine(Regions):
             return
         if thread.attached:
             self._check_takeable(thread)
+            self._abort_sequence(thread)  # calls made as the thread would make the kernel forget it
         space = self._spaces.get(process)
         if space is None:
             inherited = self._inherited.pop(process, None)

@@ -191,7 +191,6 @@ class TakingOver(SignalDelivery):
         thread = state.thread
         registers = thread.registers()
         if not self.isa.rewind_call(registers):
-            self._abort_sequence(thread)
             return False
         pc = getattr(registers, self.isa.registers.pc)
         block = state.space.find(pc) if self._translate(state, pc, eager=0) is not None else None
