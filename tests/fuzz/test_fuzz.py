@@ -212,6 +212,7 @@ def shrunk(report: str) -> list[str]:
     return [line for line in lines if line.startswith("  0x")]
 
 
+@pytest.mark.long
 def test_a_wrong_result_is_found_named_and_shrunk(tmp_path: Path) -> None:
     report = reports_on({"right": native, "bent": Bent(forget_carry)}, tmp_path)
     assert "engine bent" in report

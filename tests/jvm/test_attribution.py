@@ -83,6 +83,7 @@ def test_a_known_loop_counts_what_its_code_says(level: int, classes: Path, tmp_p
     assert widest == {0: 128, 1: 256, 2: 256, 3: widest}[supported(level)]
 
 
+@pytest.mark.long
 def test_totals_by_origin_sum_to_the_threads(classes: Path, tmp_path: Path) -> None:
     """In a run with every kind of code; the hot methods are there, in the code of a compiler."""
     words = ("Together", "Deoptimise", "60000", "Unloading", "9")

@@ -19,6 +19,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jdk.compile_all(tmp_path_factory.mktemp("classes"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "collector"),
     [("17", "Serial"), ("17", "G1"), ("17", "Shenandoah"), ("25", "Parallel"), ("25", "G1"), ("25", "Z")],
