@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from livepro.engines.control import Control
 from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
@@ -278,6 +281,23 @@ class Engine(ABC):
     @property
     @abstractmethod
     def metered_left(self) -> int: ...
+
+    def executed(self) -> int:
+        """Instructions executed so far by all threads that are measured, whatever resets and pauses leave
+        out. Threads are halted."""
+        total = 0
+        for image in self.images:
+            lengths = self.lengths(image)
+            for tally in image.tallies:
+                if tally.executed is None:
+                    total += self.raw_counts(tally).at(self.position(tally)).instructions(lengths)
+                else:
+                    total += tally.executed
+        return total
+
+    def lengths(self, image: ImageRecord) -> Sequence[int] | npt.NDArray[np.int64]:
+        """Instructions of each block of an image, by the number that its tallies have for it."""
+        return image.store.lengths
 
     # -- what control needs (`engines.control.Controlled`)
 

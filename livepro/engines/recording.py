@@ -154,6 +154,8 @@ class ThreadTally:
         self._vectors = cut is not None
         self._spend = spend
         self.window = Window()
+        self.executed: int | None = None
+        """All instructions executed, whatever the window; None until nothing more will be."""
 
     def complete(self, row: int) -> None:
         """Count one complete execution of a block."""
@@ -230,11 +232,15 @@ class ThreadTally:
         if self._position > self._began:
             self._close()
 
-    def settle(self) -> None:
-        """Leave out what the window leaves out. Called when nothing more will be counted."""
+    def settle(self, lengths: Sequence[int] | npt.NDArray[np.int64] | None = None) -> None:
+        """Leave out what the window leaves out. Called when nothing more will be counted. `lengths` are
+        instructions by row, if they are not the store's."""
+        raw = self.raw_counts()
+        if self.executed is None:
+            self.executed = raw.instructions(self.store.lengths if lengths is None else lengths)
         if self.window.whole:
             return
-        counted = self.window.counted(self.raw_counts())
+        counted = self.window.counted(raw)
         self.entries = defaultdict(int, zip(counted.rows.tolist(), counted.times.tolist(), strict=True))
         self.partial = defaultdict(int, counted.partial)
         self.rep_iterations = counted.rep_iterations

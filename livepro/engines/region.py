@@ -88,6 +88,9 @@ class Bounded(Protocol):
     def metered_left(self) -> int:
         """What is left of that."""
 
+    def executed(self) -> int:
+        """Instructions executed so far by all threads that are measured. Threads are halted."""
+
 
 class RegionWatch:
     """Follows one run's region. The engine says when a thread is at an `armed` place, and when
@@ -108,6 +111,8 @@ class RegionWatch:
         self._own: dict[TracedProcess, str] = {}
         self._met = [False] * len(self._finders)
         self._late = 0
+        self._before = 0
+        self._skipped: int | None = None
 
     # -- places
 
@@ -195,6 +200,10 @@ class RegionWatch:
         with self._engine.halted():
             if command:
                 self._engine.control.change(command)
+            if phase is Phase.SKIPPING:
+                self._before = self._engine.executed()
+            elif phase is Phase.COUNTING and self.region.skip:
+                self._skipped = self._engine.executed() - self._before
             self._engine.rearm()
             self._engine.meter(meter)
 
@@ -223,11 +232,10 @@ class RegionWatch:
         exceeded = counted > region.count
         short = counted < region.count and region.stop is None
         reset = self._engine.control.resets > 0
+        if self._skipped not in (None, region.skip) and not self._late:
+            out.append(f"{self._skipped:,} instructions were skipped instead of {region.skip:,}.")
         if self.phase is Phase.OVER and region.count and (exceeded or short) and not (self._late or reset):
-            out.append(
-                f"{counted:,} instructions were counted instead of {region.count:,}: a thread that waited "
-                "in a system call when counting began or ended was not where it seemed to be."
-            )
+            out.append(f"{counted:,} instructions were counted instead of {region.count:,}.")
         if self.phase is Phase.WAITING:
             cause = "" if self._met[0] else " No file that was mapped has such a place."
             out.append(f"{region.start}, where counting was to begin, was never reached.{cause}")

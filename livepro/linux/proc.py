@@ -170,7 +170,7 @@ def thread_state(tid: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Sleep:
     """A thread that waits inside a system call: its program counter there, behind the call's
-    instruction, and how often it had been switched to or from."""
+    instruction, and how often it had been switched from (-1: it is gone)."""
 
     pc: int
     switches: int
@@ -197,8 +197,10 @@ def waits_at(tid: int) -> int | None:
 
 
 def slept_on(tid: int, sleep: Sleep) -> bool:
-    """Whether a thread has executed nothing since it was found asleep."""
-    return _switches(tid) == sleep.switches
+    """Whether a thread has executed nothing since it was found asleep. (One that has woken and not yet
+    been switched from has as many switches as before.)"""
+    asleep = waits_at(tid) is not None
+    return _switches(tid) == sleep.switches and (asleep or sleep.switches < 0)
 
 
 def _switches(tid: int) -> int:

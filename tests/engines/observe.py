@@ -46,6 +46,8 @@ def faults(table: BlockTable, thread: ThreadCounts) -> list[str]:
         )
         if not 0 < prefix < int(table.length[row]) or not (times > 0 or begun_late):
             out.append(f"partial execution of {prefix} of {table.length[row]} instructions, {times} times")
+    if (thread.block_instructions(table).astype(np.int64) < 0).any():
+        out.append("a block has less than no instructions")
     if thread.intervals:
         total = sum(interval.instructions for interval in thread.intervals)
         if total != thread.instructions(table):

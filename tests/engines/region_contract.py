@@ -114,10 +114,29 @@ class RegionContract:
         assert on["warnings"] == ["work, where counting was to end, was not reached."]
         assert fewer["warnings"] == ["Fewer than the 628 instructions to be counted were executed."]
 
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
+    def test_threads_that_sleep(self, builder: Builder, tmp_path: Path) -> None:
+        """A system call that is begun again, since a signal without a handler came, counts once."""
+        program = builder.build(FOLDERS["x86_64"] / "restart_sleep.S")
+        whole = 22
+        cases: list[Case] = [
+            {"skip": skip, "count": count, "interval_size": size}
+            for skip, count, size in ((8, 0, 0), (13, 7, 0), (8, 4, 5), (10, 0, 5), (14, 6, 0))
+        ]
+        for case, seen in zip(cases, run_cases(self.engine, program, cases, tmp_path), strict=True):
+            count = case["count"] or whole - case["skip"]
+            assert seen == seen | {
+                "instructions": count,
+                "intervals": count if case["interval_size"] else 0,
+                "faults": [],
+                "exit": 0,
+                "began": True,
+                "ended": True,
+                "warnings": [],
+            }, case
+
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""
-        if self.engine == "translate":
-            pytest.xfail("sharing out instructions among threads that run at once can hang: not understood")
         program = builder.hosted("pthreads", "-static")
         cases: list[Case] = [{"start_at": "spin", "skip": 500, "count": 2000}]
         (seen,) = run_cases(self.engine, program, cases, tmp_path)

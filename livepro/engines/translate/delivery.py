@@ -17,6 +17,7 @@ from livepro.engines.base import run_free
 from livepro.engines.translate.settling import Settler, is_fault, may_be_fault
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.linux import ptrace
+from livepro.model import Flow
 from livepro.tracee import TracedThread
 
 # si_code of ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c).
@@ -38,8 +39,9 @@ class SignalDelivery(Settler):
         elif state.mode is Mode.SETTLING:
             self._stepped_on(state)
         elif self._backend.stepped(info) and state.mode in (Mode.NATIVE, Mode.DELIVERING):
-            if self._pc(thread.tid) == state.at:
-                # Nothing executed yet (on the way out of a system call), or one iteration of a rep.
+            if self._pc(thread.tid) == state.at or self._will_restart(state):
+                # Nothing executed yet (on the way out of a system call), one iteration of a rep, or
+                # a call that a signal has interrupted, which the kernel has yet to begin again.
                 ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
             elif state.mode is Mode.DELIVERING:
                 state.native = None
@@ -50,6 +52,16 @@ class SignalDelivery(Settler):
                 self._end_native(state)
         else:
             self.signalled(thread, signal.SIGTRAP)
+
+    def _will_restart(self, state: TranslatedThread) -> bool:
+        """Whether a thread is on its way out of a system call that may be begun again: the kernel will
+        wind its pc back, wherever that is by then."""
+        stop = state.native
+        if state.mode is not Mode.NATIVE or stop is None or stop.block is None:
+            return False
+        if stop.block.source.facts[stop.index].flow is not Flow.SYSCALL:
+            return False
+        return self.isa.rewind_call(state.thread.registers())
 
     def signalled(self, thread: TracedThread, number: int) -> None:
         state = self._states.get(thread.tid)

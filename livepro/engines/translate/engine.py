@@ -7,9 +7,10 @@ image, giving each thread an area for its counters, forks, and what was counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
@@ -219,7 +220,7 @@ class TranslateEngine(Regions):
 
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""
-        self._return_share(state)
+        super()._close(state)
         state.space.generated.repair()
         if self._states.get(state.thread.tid) is state:
             del self._states[state.thread.tid]
@@ -272,7 +273,7 @@ class TranslateEngine(Regions):
         for counts, tally in taken:
             used.update(counts[tally].rows.tolist(), (slot for slot, _ in counts[tally].partial))
         for tally in record.tallies:
-            tally.settle()
+            tally.settle(space.lengths())
             used.update(slot for slot, count in tally.entries.items() if count)
             used.update(slot for slot, _ in tally.partial)
             for interval in tally.intervals:
@@ -286,6 +287,10 @@ class TranslateEngine(Regions):
             tally.rename(rows)
         for counts, tally in taken:
             counts[tally] = counts[tally].renamed(rows)
+
+    def lengths(self, image: ImageRecord) -> Sequence[int] | npt.NDArray[np.int64]:
+        space = self._spaces.get(image.process)
+        return super().lengths(image) if space is None else space.lengths()
 
     def live(self, record: ImageRecord, known: Container[TracedThread] = ()) -> LiveCounts | None:
         return translated(record, self._spaces, self._states, known)

@@ -1,14 +1,17 @@
 """Translated threads brought to rest, so that their counts can be taken at one moment.
 
-Threads that run are interrupted and stay stopped. One that waits inside a system
-call is left there, for some calls fail with EINTR when they are interrupted: its
-counts do not change as long as it sleeps, and whether it slept on is told by
-its context switches.
+Threads that run are interrupted and stay stopped. Whatever stop one makes meanwhile, it
+stands still there, and is dealt with when all go on: nothing that a stop brings about
+comes in between. One that waits inside a system call is left there, for some calls fail
+with EINTR when they are interrupted: its counts do not change as long as it sleeps, and
+whether it slept on is told by its context switches.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -17,17 +20,23 @@ import numpy as np
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
 from livepro.engines.translate import layout
+from livepro.engines.translate.cache import Block
 from livepro.engines.translate.leaving import Leaving
-from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.engines.translate.thread import NOWHERE, Mode, TranslatedThread
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import TRAP_STATUS, is_stop, stop_event
+from livepro.linux.wait import is_stop, stop_event
 from livepro.model import Flow
-from livepro.tracee.stops import WAIT_FLAGS
+from livepro.tracee import TracedThread
+from livepro.tracee.stops import WAIT_FLAGS, trap_pending
 
 _FIRST = layout.COUNTERS // 8
 _REP_ITERATIONS = layout.REP_ITERATIONS // 8
+
+_SPINS = 20  # polls before sleeping between them
+_POLL = 0.0001  # seconds between two polls
+_LOOK = 20  # polls between two looks at whether those waited for sleep
 
 
 class Halting(Leaving):
@@ -38,6 +47,7 @@ class Halting(Leaving):
         self._resting: dict[int, int] = {}
         self._asleep: dict[int, proc.Sleep] = {}
         self._expected: set[int] = set()
+        self._halts = 0
 
     def _state_of(self, tally: ThreadTally) -> TranslatedThread | None:
         state = self._states.get(tally.thread.tid)
@@ -61,8 +71,9 @@ class Halting(Leaving):
 
     def position(self, tally: ThreadTally) -> Position:
         state = self._state_of(tally)
-        if state is None:
-            return BETWEEN
+        return BETWEEN if state is None else self._no_less(state, self._found_at(state))
+
+    def _found_at(self, state: TranslatedThread) -> Position:
         if state.asking is not None:
             return state.asking
         sleep = self._asleep.get(state.thread.tid)
@@ -74,6 +85,29 @@ class Halting(Leaving):
             return self._position_at(state, self._pc(state.thread.tid))
         except OSError:
             return BETWEEN  # killed meanwhile
+
+    def _no_less(self, state: TranslatedThread, position: Position) -> Position:
+        """A position, but what was once said to have been executed has been: a system call that
+        is begun again after it was interrupted was executed when it was begun first."""
+        row, executed = position.row, position.executed
+        if position.length:
+            key = row, self._execution(state, row, charged=position.charged > 0)
+            if state.furthest[:2] == key and state.furthest[2] > executed:
+                return position._replace(executed=state.furthest[2])
+            state.furthest = (*key, executed)
+        return position
+
+    @staticmethod
+    def _execution(state: TranslatedThread, slot: int, *, charged: bool) -> int:
+        """The number of the execution of a block that a thread is in."""
+        return int(state.words[_FIRST + slot]) + (not charged)
+
+    def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
+        slot, execution, furthest = state.furthest
+        if (slot, execution) == (block.slot, self._execution(state, block.slot, charged=counted)):
+            count = max(count, furthest)
+        state.furthest = NOWHERE
+        super()._uncount(state, block, count, counted=counted)
 
     def _position_at(self, state: TranslatedThread, pc: int) -> Position:
         if state.mode is Mode.DELIVERING:
@@ -88,8 +122,12 @@ class Halting(Leaving):
             return BETWEEN  # in a lookup, or at an exit
         block, index = place.block, place.index
         stop = state.space.stop_at(pc - self._pc_advance)
-        if stop is not None and stop.block is block:
-            index = min(index, stop.index) if stop.kind == "native" else index  # it may be about to say so
+        if stop is not None:  # it may be about to say so
+            if stop.kind in ("dropped", "region"):
+                if self._at_breakpoint(state.thread):
+                    return BETWEEN
+            elif stop.kind != "budget" and stop.block is block:
+                index = min(index, stop.index)
         within = pc - block.start
         position = block.position(index, counted=within >= block.details.tallied)
         if self._budget_cells and block.details.tallied <= within < max(
@@ -102,6 +140,16 @@ class Halting(Leaving):
             left = self.isa.rep_count(encoding, state.thread.registers())
             position = position._replace(iterations=left)
         return position
+
+    def _at_breakpoint(self, thread: TracedThread) -> bool:
+        """Whether a thread that stands still has run into a breakpoint."""
+        with suppress(OSError):  # it sleeps
+            info = ptrace.signal_info(thread.tid)
+            if info is not None and info.signo == signal.SIGTRAP and info.code == self.isa.breakpoint.si_code:
+                return True
+        with suppress(OSError):
+            return trap_pending(thread.tid)
+        return False
 
     def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
         state = self._state_of(tally)
@@ -123,51 +171,99 @@ class Halting(Leaving):
 
     @contextmanager
     def halted(self) -> Iterator[None]:
-        self._bring_to_rest()
+        self._halts += 1
         try:
+            self._bring_to_rest()
             yield
         finally:
             if self._budget_cells:
                 self._catch_up()
-            resting, self._resting = self._resting, {}
-            self._asleep = {}
-            for tid, status in resting.items():
-                self.tracer.dispatch(tid, status)
+            self._halts -= 1
+            if not self._halts:
+                self._behind.extend(self._resting.items())
+                self._resting, self._asleep = {}, {}
 
     def _bring_to_rest(self) -> None:
-        self._answer_behind()
-        # Answering stops meanwhile may bring commands that halt for themselves: all share what is known.
+        self._hold_behind()
+        # Answering a birth or an end meanwhile may set threads going.
         while missing := [state for tid, state in self._states.items() if self._moves(tid, state)]:
             for state in missing:
-                tid = state.thread.tid
-                sleep = proc.sleep(tid)
-                if sleep is not None:
-                    self._asleep[tid] = sleep
-                elif ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None) != -1:
-                    self._expected.add(tid)
+                self._ask_to_rest(state.thread.tid)
             while self._outstanding():
-                tid, status = os.waitpid(-1, WAIT_FLAGS)
-                self.stops += 1
-                state_ = self._states.get(tid)
-                event = stop_event(status) if is_stop(status) else 0
-                if event == ptrace.PTRACE_EVENT_STOP and tid in self._expected and not self.leaving:
-                    self._expected.discard(tid)
-                    self._resting[tid] = status
-                    with suppress(ProcessLookupError):
-                        self.woken(self.tracer.threads[tid])
-                elif status == TRAP_STATUS and state_ is not None and state_.mode is Mode.RUNNING:
-                    with suppress(ProcessLookupError):
-                        self._stopped_in_cache(state_)
-                else:
-                    self.tracer.dispatch(tid, status)
+                got = self._poll()
+                if got is not None:
+                    self.stops += 1
+                    self._came_to_rest(*got)
 
-    def _outstanding(self) -> bool:
-        """Whether there are threads that have yet to make the stop asked for. One that has given
-        a command itself stands still: it makes that stop when it goes on, and nobody waits for it."""
-        self._expected = {
-            tid for tid in self._expected if (s := self._states.get(tid)) is not None and s.asking is None
-        }
-        return bool(self._expected)
+    def _ask_to_rest(self, tid: int) -> None:
+        sleep = proc.sleep(tid)
+        if sleep is None and ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None) == -1:
+            sleep = proc.Sleep(0, -1)  # it is gone
+        if sleep is None:
+            self._expected.add(tid)
+        else:
+            self._asleep[tid] = sleep
+
+    def _hold_behind(self) -> None:
+        """Threads that have stopped and wait for an answer stand still."""
+        waiting = list(self._behind)
+        self._behind.clear()
+        for tid, status in waiting:
+            if tid in self._states:
+                self._resting[tid] = status
+            else:
+                self._behind.append((tid, status))
+
+    def _poll(self) -> tuple[int, int] | None:
+        """The next status, None when those that are waited for have turned out to sleep: one that
+        another thread must go on for, as an exec's caller, does not make the stop it was asked for."""
+        polls = 0
+        while True:
+            try:
+                tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
+            except ChildProcessError:
+                self._expected.clear()
+                return None
+            if tid:
+                return tid, status
+            polls += 1
+            if polls < _SPINS:
+                os.sched_yield()
+                continue
+            time.sleep(_POLL)
+            if polls % _LOOK == 0:
+                for late in self._outstanding():
+                    sleep = proc.sleep(late)
+                    if sleep is not None:
+                        self._asleep[late] = sleep
+                        return None
+
+    def _came_to_rest(self, tid: int, status: int) -> None:
+        """Something has happened while threads are brought to rest."""
+        self._resting.pop(tid, None)  # killed where it stood
+        event = stop_event(status) if is_stop(status) else -1
+        if tid == self.tracer.bell.pid:
+            self._behind.append((tid, status))
+        elif tid in self._states and event in (0, ptrace.PTRACE_EVENT_STOP) and not self.leaving:
+            self._resting[tid] = status
+            self._asleep.pop(tid, None)
+            if event and tid in self._expected:
+                self._expected.discard(tid)
+                with suppress(ProcessLookupError):
+                    self.woken(self.tracer.threads[tid])
+        else:
+            self.tracer.dispatch(tid, status)
+
+    def interrupted(self, thread: TracedThread) -> None:
+        if thread.tid in self._expected:  # it made another stop first
+            self._expected.discard(thread.tid)
+            self.woken(thread)
+        super().interrupted(thread)
+
+    def _outstanding(self) -> list[int]:
+        """The threads that have yet to stop."""
+        self._expected &= self._states.keys()
+        return [tid for tid in self._expected if self._moves(tid, self._states[tid])]
 
     def _moves(self, tid: int, state: TranslatedThread) -> bool:
         """Whether a thread may be running."""
@@ -180,14 +276,17 @@ class Halting(Leaving):
         return sleep is None
 
     def _catch_up(self) -> None:
-        """A thread that woke while its interval was being set may have undone that."""
-        woken = [tid for tid, sleep in self._asleep.items() if not proc.slept_on(tid, sleep)]
-        if woken:
+        """A thread that woke while its budget was being set may have undone that."""
+        written = dict(self._asleep)
+        while woken := [tid for tid, sleep in written.items() if not proc.slept_on(tid, sleep)]:
             self._bring_to_rest()
-        for tid in woken:
-            state = self._states.get(tid)
-            if state is not None:
-                self._resynchronise(state)
+            for tid in woken:
+                del written[tid]
+                state = self._states.get(tid)
+                if state is not None:
+                    self._resynchronise(state)
+                if tid in self._asleep:
+                    written[tid] = self._asleep[tid]
 
     def _resynchronise(self, state: TranslatedThread) -> None:
         """A thread stands still whose budget was set while it ran."""

@@ -4,22 +4,27 @@ A block at which a region begins or ends has a stop in place of its copy's first
 while that is so. Instructions are counted down in shares: each thread has one, and stops in the
 block that goes beyond it. It then executes the rest of its share at the program's own
 address, step by step; what is left to all is then shared out anew, or the region changes.
+What is left is always what the threads' counters say, so that no error can add up.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
 from livepro.engines.region import Phase
+from livepro.engines.translate import layout
 from livepro.engines.translate.budget import ENDLESS, SHARE
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.halting import Halting
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.engines.window import Position
+from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.tracee import TracedThread
 
+_FIRST = layout.COUNTERS // 8
 _FEW = 8  # instructions for each thread: less is not shared out, but left to one of them
 
 
@@ -34,8 +39,9 @@ class Regions(Halting):
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         region = options.region
-        self._remaining = 0 if region is None or region.start is not None else region.skip or region.count
-        self._slept: dict[int, int] = {}
+        self._target = 0 if region is None or region.start is not None else region.skip or region.count
+        self._ended = 0
+        self._moved: dict[int, Position] = {}
 
     # -- where it begins and ends
 
@@ -68,10 +74,9 @@ class Regions(Halting):
         if self.region is not None and self.region.metering and state.thread.process.wanted:
             state.budget.set(SHARE, 0)
 
-    def _return_share(self, state: TranslatedThread) -> None:
-        """A thread has ended."""
-        if self._is_metered(state):
-            self._remaining -= state.granted - state.budget.left(SHARE)
+    def _close(self, state: TranslatedThread) -> None:
+        if state.thread.process.wanted:
+            self._ended += self._executed(state, BETWEEN)
 
     def _is_metered(self, state: TranslatedThread) -> bool:
         return self.region is not None and self.region.metering and state.thread.process.wanted
@@ -79,55 +84,48 @@ class Regions(Halting):
     def _metered(self) -> list[TranslatedThread]:
         return [state for state in self._states.values() if state.thread.process.wanted]
 
-    def meter(self, instructions: int) -> None:
-        self._remaining = instructions
-        for state in self._metered():
-            if instructions:
-                state.granted = 0
-                state.budget.set(SHARE, -_ahead(self.position(state.tally)))
-            else:
-                state.budget.set(SHARE, ENDLESS)
-        if instructions:
-            self._share_out()
+    def _executed(self, state: TranslatedThread, position: Position) -> int:
+        """All instructions that a thread which stands still at `position` has executed."""
+        lengths, tally = state.space.lengths(), state.tally
+        total = int(state.words[_FIRST : _FIRST + len(lengths)].view(np.int64) @ lengths)
+        total += sum(times * int(lengths[slot]) for slot, times in tally.entries.items())
+        total += sum(times * count for (_, count), times in tally.partial.items())
+        return total + position.executed - position.charged
 
-    def _share_out(self) -> None:
+    def _executed_by_all(self) -> int:
+        return self._ended + sum(self._executed(s, self.position(s.tally)) for s in self._metered())
+
+    @property
+    def metered_left(self) -> int:
+        return self._target - self._executed_by_all()
+
+    def meter(self, instructions: int) -> None:
+        self._target = instructions + self._executed_by_all()
+        if instructions:
+            self._share_out(instructions)
+        else:
+            for state in self._metered():
+                state.budget.set(SHARE, ENDLESS)
+
+    def _share_out(self, remaining: int) -> None:
         """Give each thread a part of what remains. What those that are not at hand will execute
         before they can stop is theirs in any case."""
-        states = self._metered()
-        ahead = {state: _ahead(self.position(state.tally)) for state in states}
-        at_hand = [state for state in states if state.asking is not None][:1]
-        running = [s for s in states if s not in at_hand and s.thread.tid not in self._asleep]
-        free = self._remaining - sum(n for state, n in ahead.items() if state not in at_hand)
-        part = free // (len(running) + 1) if free >= _FEW * (len(running) + 1) else 0
-        self._slept = {}
-        for state in states:
-            if state in at_hand:
-                share = max(free - part * len(running), 1)
-            else:
-                share = ahead[state] + (part if state in running else 0)
-            state.granted = share
-            state.budget.set(SHARE, share - ahead[state])
-            if state.thread.tid in self._asleep:
-                self._slept[state.thread.tid] = self._total_at(state)
-
-    def _total_at(self, state: TranslatedThread) -> int:
-        """All instructions that a thread which stands still has executed."""
-        counts = self.raw_counts(state.tally).at(self.position(state.tally))
-        return counts.instructions(state.space.lengths())
+        positions = {state: self.position(state.tally) for state in self._metered()}
+        at_hand = next((state for state in positions if state.asking is not None), None)
+        free = remaining - sum(_ahead(where) for state, where in positions.items() if state is not at_hand)
+        part = free // len(positions) if free >= _FEW * len(positions) else 0
+        rest = max(free - part * (len(positions) - 1), 1)  # somebody must go on
+        for state, where in positions.items():
+            share = rest if state is at_hand else _ahead(where) + part
+            state.share_end = self._executed(state, where) + share
+            state.budget.set(SHARE, share - _ahead(where))
 
     def _resynchronise(self, state: TranslatedThread) -> None:
         super()._resynchronise(state)
-        before = self._slept.pop(state.thread.tid, None)
-        if before is not None and self._is_metered(state):
-            own = state.granted - (self._total_at(state) - before)
-            state.budget.set(SHARE, own - _ahead(self.position(state.tally)))
-
-    def _collect_shares(self) -> None:
-        """See what threads have executed of their shares."""
-        for state in self._metered():
-            own = state.budget.left(SHARE) + _ahead(self.position(state.tally))
-            self._remaining -= state.granted - own
-            state.granted = own
+        if self._is_metered(state):
+            where = self.position(state.tally)
+            left = state.share_end - self._executed(state, where)
+            state.budget.set(SHARE, left - _ahead(where))
 
     def _go(self, state: TranslatedThread, address: int) -> None:
         within, state.within = state.within, None
@@ -156,7 +154,7 @@ class Regions(Halting):
         else:
             super()._go(state, address)
             return
-        if state.budget.left(SHARE) + _ahead(position) <= 0:
+        if state.budget.left(SHARE) + _ahead(position) <= 0 and not self._halts:
             self._share_spent(state, position)
         left = state.budget.left(SHARE)
         enough = self.leaving or not self._is_metered(state) or left >= 0
@@ -186,50 +184,42 @@ class Regions(Halting):
         if (
             count
             and not self.leaving
+            and not self._halts
             and self._is_metered(state)
             and state.budget.left(SHARE) + _ahead(position) <= 0
         ):
             self._share_spent(state, position)  # it leaves the block before it would have said so
         super()._uncount(state, block, count, counted=counted)
 
-    @property
-    def metered_left(self) -> int:
-        return self._remaining
-
     def _share_spent(self, state: TranslatedThread, position: Position) -> None:
+        """A thread stands at `position`, where its share ends."""
         region = self.region
         assert region is not None
-        while region.metering:
-            state.asking = position
+        state.asking = position
+        try:
             with self.halted():
-                self._collect_shares()
-                if self._remaining > 0:
-                    self._share_out()
-                    break
-                moved = self._take_back(state, -self._remaining)
-                region.spent()
-            for other, where in moved:
-                other.asking = where
-            if region.metering and state.budget.left(SHARE) + _ahead(position) > 0:
-                break
-        state.asking = None
+                while region.metering:
+                    remaining = self.metered_left
+                    if remaining > 0:
+                        self._share_out(remaining)
+                        break
+                    self._take_back(state, -remaining)
+                    region.spent()
+                    self._moved.clear()
+        finally:
+            self._moved.clear()
+            state.asking = None
 
-    def _take_back(
-        self, state: TranslatedThread, over: int
-    ) -> list[tuple[TranslatedThread, Position | None]]:
-        """Let the threads be where they were `over` instructions ago. Returns those that were moved, and
-        where they had said to be."""
-        moved: list[tuple[TranslatedThread, Position | None]] = []
+    def _take_back(self, state: TranslatedThread, over: int) -> None:
+        """Let the threads be where they were `over` instructions ago."""
         for other in (state, *(s for s in self._metered() if s is not state)):
             where = self.position(other.tally)
             less = min(over, where.executed, self._counted(other))
-            if less:
-                moved.append((other, other.asking))
-                other.asking = where._replace(executed=where.executed - less)
-            over -= less
+            if less > 0:
+                self._moved[other.thread.tid] = where._replace(executed=where.executed - less)
+                over -= less
         if over and self.region is not None:
             self.region.late(over)
-        return moved
 
     def _counted(self, state: TranslatedThread) -> int:
         """What a thread has that may be taken back: what was counted, once counting has begun."""
@@ -283,6 +273,9 @@ class Regions(Halting):
             self._charge_iterations(state, -1)
 
     def position(self, tally: ThreadTally) -> Position:
+        moved = self._moved.get(tally.thread.tid)
+        if moved is not None:
+            return moved
         position = super().position(tally)
         state = self._state_of(tally)
         if state is not None and state.repeating and state.asking is None:

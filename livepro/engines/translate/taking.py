@@ -115,11 +115,6 @@ class TakingOver(SignalDelivery):
             if mapping not in now:
                 space.drop(mapping.start, mapping.end)
 
-    def _answer_behind(self) -> None:
-        """Deal with the threads that were put behind others."""
-        while self._behind:
-            self.answer(*self._behind.popleft())
-
     # -- one thread after the other
 
     def _calls(self, process: TracedProcess, tid: int) -> SteppedCalls:

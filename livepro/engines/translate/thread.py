@@ -14,6 +14,9 @@ from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
 from livepro.tracee import TracedThread
 
+NOWHERE = (-1, 0, 0)
+"""See `TranslatedThread.furthest`."""
+
 
 class Mode(Enum):
     """What a thread's next SIGTRAP stop means."""
@@ -33,9 +36,11 @@ class TranslatedThread:
     that is being made. `streak` signals in a row, since `since`, have each found the
     thread where it returned from the handler of the one before; `deferred` is a signal
     that is put off for that reason (0: none). `asking` is where it stands while a
-    command of its own is carried out. `budget` is its countdown, `granted` its share of a
-    region's instructions, `repeating` a rep instruction that it executes natively,
-    `within` the block that it is in where that is known beforehand.
+    command of its own is carried out. `budget` is its countdown, `share_end` how many instructions
+    it will have executed in all when its share of a region's is spent, `repeating` a rep instruction
+    that it executes natively, `within` the block that it is in where that is known beforehand. `furthest`
+    is the block whose counter slot, and which of its executions, it was last found in, and how many of
+    the block's instructions it had executed then.
     """
 
     __slots__ = (
@@ -48,7 +53,7 @@ class TranslatedThread:
         "clock",
         "deferred",
         "frame",
-        "granted",
+        "furthest",
         "held",
         "mask",
         "mode",
@@ -56,6 +61,7 @@ class TranslatedThread:
         "program_base",
         "record",
         "repeating",
+        "share_end",
         "since",
         "space",
         "streak",
@@ -89,7 +95,8 @@ class TranslatedThread:
         self.clock: IntervalClock | None = None
         self.asking: Position | None = None
         self.budget = Budget(self.words)
-        self.granted = 0
+        self.share_end = 0
+        self.furthest = NOWHERE
         self.repeating = b""
         self.within: Block | None = None
 
