@@ -241,12 +241,12 @@ class Halting(Leaving):
     def _came_to_rest(self, tid: int, status: int) -> None:
         """Something has happened while threads are brought to rest."""
         self._resting.pop(tid, None)  # killed where it stood
+        self._asleep.pop(tid, None)
         event = stop_event(status) if is_stop(status) else -1
         if tid == self.tracer.bell.pid:
             self._behind.append((tid, status))
         elif tid in self._states and event in (0, ptrace.PTRACE_EVENT_STOP) and not self.leaving:
             self._resting[tid] = status
-            self._asleep.pop(tid, None)
             if event and tid in self._expected:
                 self._expected.discard(tid)
                 with suppress(ProcessLookupError):
@@ -279,9 +279,11 @@ class Halting(Leaving):
         """A thread that woke while its budget was being set may have undone that."""
         written = dict(self._asleep)
         while woken := [tid for tid, sleep in written.items() if not proc.slept_on(tid, sleep)]:
-            self._bring_to_rest()
             for tid in woken:
                 del written[tid]
+                self._asleep.pop(tid, None)
+            self._bring_to_rest()
+            for tid in woken:
                 state = self._states.get(tid)
                 if state is not None:
                     self._resynchronise(state)
