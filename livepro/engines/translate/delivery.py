@@ -39,6 +39,8 @@ class SignalDelivery(Settler):
         elif state.mode is Mode.SETTLING:
             self._stepped_on(state)
         elif self._backend.stepped(info) and state.mode in (Mode.NATIVE, Mode.DELIVERING):
+            if self.leaving and self._will_restart(state) and self.part(thread):
+                return  # it might wait for ever
             if self._pc(thread.tid) == state.at or self._will_restart(state):
                 # Nothing executed yet (on the way out of a system call), one iteration of a rep, or
                 # a call that a signal has interrupted, which the kernel has yet to begin again.

@@ -273,11 +273,11 @@ class Regions(Halting):
             self._charge_iterations(state, -1)
 
     def position(self, tally: ThreadTally) -> Position:
+        state = self._state_of(tally)
         moved = self._moved.get(tally.thread.tid)
-        if moved is not None:
+        if state is not None and moved is not None:
             return moved
         position = super().position(tally)
-        state = self._state_of(tally)
         if state is not None and state.repeating and state.asking is None:
             left = self.isa.rep_count(state.repeating, state.thread.registers())
             position = position._replace(iterations=left)
