@@ -3,7 +3,8 @@
     PYTHONPATH=tests:. python -m fuzz.regions [--engine NAME] [--seed SEED] [--rounds N] [FIXTURE...]
 
 Each is run with some instructions to be skipped, and some or all of the rest to be counted;
-whatever is counted otherwise, warned of, or hangs, is printed.
+whatever is counted otherwise, warned of, or hangs, is printed. (Where several threads run at once a
+region may begin or end late, if it is said so: such are printed, too, and to be judged.)
 """
 
 from __future__ import annotations
