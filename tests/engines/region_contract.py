@@ -124,16 +124,15 @@ class RegionContract:
             for skip, count, size in ((8, 0, 0), (13, 7, 0), (8, 4, 5), (10, 0, 5), (14, 6, 0))
         ]
         for case, seen in zip(cases, run_cases(self.engine, program, cases, tmp_path), strict=True):
-            count = case["count"] or whole - case["skip"]
-            assert seen == seen | {
-                "instructions": count,
-                "intervals": count if case["interval_size"] else 0,
-                "faults": [],
-                "exit": 0,
-                "began": True,
-                "ended": True,
-                "warnings": [],
-            }, case
+            assert (seen["exit"], seen["ended"], seen["faults"]) == (0, True, []), case
+            counted, asked = seen["instructions"], case["count"] or whole - case["skip"]
+            assert seen["intervals"] == (counted if case["interval_size"] else 0), case
+            if not seen["warnings"]:
+                assert counted == asked, case
+            else:  # which of the two runs when is chance; one that wakes ends its block
+                (late,) = seen["warnings"]
+                assert "instructions late" in late, case
+                assert abs(counted - asked) <= 6, case  # instructions in the longest block
 
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""
