@@ -162,8 +162,8 @@ def test_a_walk_through_the_view(builder: Builder, open_session: Start, tmp_path
     session.until("[6 blocks]")
     session.until("times run")
     session.send("\r")
-    screen = session.until("[code]")
-    assert "add_up" in screen
+    session.until("[code]")
+    session.until("add_up")
     session.until(lambda screen: re.search(r"^> +[0-9a-f]+ +\* +[\d,]+ +█+ +[a-z]", screen, re.M) is not None)
     session.send("\x1b")
     session.until("[6 blocks]")
