@@ -6,16 +6,15 @@ signals are the engine's business.
 
 from __future__ import annotations
 
-from livepro.engines.region import RegionWatch
 from livepro.engines.translate import layout
+from livepro.engines.translate.armed import ArmedTranslations
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
 from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.source import SourceBlock
-from livepro.engines.translate.text import ProgramText, check_for
-from livepro.engines.translate.translations import Translations
+from livepro.engines.translate.text import check_for
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -23,15 +22,13 @@ _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
 
-class CodeSpace(Translations):
+class CodeSpace(ArmedTranslations):
     """Translates the code of one address space on demand."""
 
     def __init__(
         self, process: TracedProcess, memory: ThreadAreas, backend: Backend, reader: Reader, emitter: Emitter
     ) -> None:
-        super().__init__(memory, backend, reader, emitter)
-        self.process = process
-        self.text = ProgramText(process, backend, reader)
+        super().__init__(process, memory, backend, reader, emitter)
         self._mapping: Mapping | None = None
         self._check = Check.NEVER
         self._queue: list[int] = []
@@ -40,18 +37,8 @@ class CodeSpace(Translations):
         self.generated = GeneratedCode(process, self.forget)
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
-        self._covered: dict[int, bytes] = {}
         self._unlanded: set[int] = set()
         self._relanded: dict[int, tuple[int, int]] = {}
-
-    @property
-    def region(self) -> RegionWatch | None:
-        """The region that is kept to here, None if all counts."""
-        return self.text.region
-
-    @region.setter
-    def region(self, region: RegionWatch | None) -> None:
-        self.text.region = region
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
@@ -265,42 +252,6 @@ class CodeSpace(Translations):
             cache.stubs[target] = stub
             self.exits[stub] = target
         self._patch(cache, field, stub)
-
-    # -- where a region begins and ends
-
-    def arm(self, pc: int) -> None:
-        """Have whoever enters the block at `pc`, if it is translated, stop before its first instruction."""
-        slot = self.slots.get(pc)
-        if slot is None:
-            return
-        start = self.starts[slot]
-        cache = self.cache_at(start)
-        at = start - cache.base
-        self._covered.setdefault(start, bytes(cache.map[at : at + len(self._stop)]))
-        self._write(cache, start, self._stop)
-        self._stops[start] = Stop("region", self.block(slot), pc)
-
-    def disarm(self, start: int) -> None:
-        """Let the copy at `start` be entered again. The stop stays known: another thread may have run
-        into it before, and be heard of after."""
-        covered = self._covered.pop(start, None)
-        if covered is not None:
-            self._write(self.cache_at(start), start, covered)
-
-    def keep_apart(self, cache: Cache) -> None:
-        """Let what has been put back into a module's cache keep to the region's places."""
-        module = cache.module
-        places = self.region.places(self.process, module) if self.region is not None else ()
-        for place in places:
-            assert module is not None
-            cache.key = ""  # what is cut here is whole in other runs
-            if cache.unit is not None:
-                here = place - module.start
-                for pc in cache.unit.overlapping(here, here + 1):
-                    if pc != here:
-                        self.forget(pc + module.start)
-            if self.region is not None and self.region.armed(self.process, place):
-                self.arm(place)
 
     # -- the lookup table
 
