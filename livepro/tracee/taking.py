@@ -103,9 +103,10 @@ class TakingOver(ABC):
                 self._no_longer_seized(process, but=tid)
                 process.command = proc.command_line(process.pid)
                 self.enter(process)
-            elif event == ptrace.PTRACE_EVENT_EXIT and tid == process.pid and others_live(tid):
-                self._lost(tid)  # no status tells of a leader's end before that of all others
+            departs = event == ptrace.PTRACE_EVENT_EXIT and tid == process.pid and others_live(tid)
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
+            if departs:
+                self._lost(tid)  # no status tells of a leader's end before that of all others
             return
         del self._seized[tid]
         thread = TracedThread(tid, process, self.layout, born)
@@ -114,7 +115,7 @@ class TakingOver(ABC):
         if number not in STOPPING:
             self.listener.woken(thread)
         if self.leaving:
-            self.release(thread)
+            self.listener.part(thread)
             return
         self.listener.thread_started(thread)
         opens = self._openers.pop(process, None) is not None
@@ -131,8 +132,10 @@ class TakingOver(ABC):
 
     def _lost(self, tid: int) -> None:
         """A seized thread has ended, or will without another word."""
-        process, _ = self._seized.pop(tid)
+        process, born = self._seized.pop(tid)
         if self._openers.get(process) == tid:
             self.enter(process)
+        if self.leaving:
+            self.listener.gone(TracedThread(tid, process, self.layout, born))
         if process in self._leaderless:
             self._left(process)

@@ -56,6 +56,8 @@ class Tracer(TakingOver):
         # The first stop of a new child and its parent's event come in either order.
         self._unclaimed: dict[int, int] = {}
         self._awaited: dict[int, tuple[TracedProcess | None, int]] = {}
+        # Threads that were killed when they were to be let go: each may stop once more, at its end.
+        self._dying: set[int] = set()
 
     # -- beginning
 
@@ -83,9 +85,11 @@ class Tracer(TakingOver):
     def let_run(self, thread: TracedThread, number: int = 0) -> None:
         """The first half of `release`: the thread runs, untraced."""
         self.threads.pop(thread.tid, None)
-        with contextlib.suppress(OSError):  # killed meanwhile
+        try:
             number = absorb_trap(thread.tid) or number
             ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
+        except OSError:  # killed meanwhile
+            self._dying.add(thread.tid)
         thread.remember_name()
         if thread.tid == thread.process.pid:
             self._leaderless.add(thread.process)
@@ -131,12 +135,11 @@ class Tracer(TakingOver):
         thread = self.threads.get(tid)
         if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
             thread = self._caller(tid, ptrace.event_message(tid))
-        if thread is None:
-            self._first_stop(tid, status)
-            return
         number = stop_signal(status)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
-            if event == 0:
+            if thread is None:
+                self._first_stop(tid, status)
+            elif event == 0:
                 self._signal(thread, number)
             elif event in BIRTHS:
                 self._child(thread, ptrace.event_message(tid), event)
@@ -227,6 +230,9 @@ class Tracer(TakingOver):
         if tid in self._seized:
             self._take_over(tid, status)
             return
+        if tid in self._dying:
+            ptrace.call(ptrace.PTRACE_CONT, tid)
+            return
         if tid not in self._awaited:
             self._unclaimed[tid] = status
             return
@@ -272,6 +278,8 @@ class Tracer(TakingOver):
 
     def _ended(self, tid: int, status: int) -> None:
         self._unclaimed.pop(tid, None)
+        dying = tid in self._dying
+        self._dying.discard(tid)
         if tid == self._root:
             self.root_status = status
         thread = self.threads.pop(tid, None)
@@ -284,7 +292,8 @@ class Tracer(TakingOver):
         elif tid in self._awaited:
             self._awaited.pop(tid)
         elif tid not in self._live:
-            self._unclaimed[tid] = status
+            if not dying:
+                self._unclaimed[tid] = status
             return
         process = self._live.get(tid)
         if process is not None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from attach.attach_contract import AttachContract
 from attach.observe_attach import observe
-from attach.targets import Target
+from attach.targets import TIMEOUT, Target
 
 from fixtures import Builder
+from livepro.linux import ptrace
 
 
 class TestTranslateAttach(AttachContract):
@@ -32,6 +33,27 @@ class TestTranslateAttach(AttachContract):
             assert seen["injected"] == f"{method}, call {call}"
             assert target.shape() == before
             assert target.end() == (0, "failures 0\n", "")
+
+    def test_exec_of_a_thread_that_has_been_let_go(
+        self, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Before another one could be: that one is killed, in livepro's hands, and the exec waits for it."""
+        call, told = ptrace.call, []
+
+        def forgetful(request: int, tid: int, address: int = 0, data: int = 0) -> None:
+            if request == ptrace.PTRACE_INTERRUPT and tid == target.pid and told:
+                return  # as if it were to stop too late
+            if request == ptrace.PTRACE_INTERRUPT:
+                told.append(tid)
+            call(request, tid, address, data)
+
+        with Target(builder.hosted("attach_exec")) as target:
+            monkeypatch.setattr(ptrace, "call", forgetful)
+            seen = observe(target.pid, engine=self.engine, seconds=0.3)
+            assert (seen["exit"], seen["warnings"]) == (None, [])
+            assert len(seen["processes"][0]["threads"]) == 2
+            assert target.process.communicate(timeout=TIMEOUT) == ("well\n", "")
+            assert target.process.returncode == 7
 
     def test_handlers_are_changed_meanwhile(self, builder: Builder) -> None:
         """The kernel knows handlers by places in livepro's memory: not when anybody is out of it."""

@@ -209,14 +209,14 @@ class TranslateEngine(Regions):
             executed = stop.index + (in_exec or self._pc(thread.tid) != state.at)
             self._uncount(state, state.native.block, executed, counted=stop.counted)
         self._close(state)
-        if not in_exec:
-            self._done_with(thread.process, state.space)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._states.get(thread.tid)
         if state is not None:
             self._close(state)
-            self._done_with(thread.process, state.space)
+        space = self._spaces.get(thread.process)
+        if space is not None:
+            self._done_with(thread.process, space)
 
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""

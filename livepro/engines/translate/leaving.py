@@ -46,7 +46,12 @@ class Leaving(TakingOver):
     def part(self, thread: TracedThread) -> bool:
         state = self._states.get(thread.tid)
         if state is None:
+            space = self._spaces.get(thread.process)
+            if space is not None and self.leaving and not self._in_use(space):
+                self._take_down(thread.process, thread.tid, space)  # whoever was in it has ended
             self.tracer.release(thread)
+            if space is not None:
+                self._done_with(thread.process, space)
             return True
         if state.mode in (Mode.DELIVERING, Mode.SETTLING) or trap_pending(thread.tid):
             return False  # the stop to come says where it is
@@ -185,18 +190,27 @@ class Leaving(TakingOver):
             self.tracer.left(state.thread)
 
     def _done_with(self, process: TracedProcess, space: CodeSpace) -> None:
-        """A thread has ended: if it was the last in livepro's memory, and others have been let go,
-        that is unmapped through one of those."""
+        """A thread of a process is gone: if it was the last in livepro's memory, and others have been let
+        go, that is unmapped through one of those.
+
+        Not while one is on its way out: who is let go may be in an exec by now, which waits for that
+        one, and to seize it would wait for the exec (de_thread in fs/exec.c, ptrace_attach in
+        kernel/ptrace.c).
+        """
         if not self.leaving or self._in_use(space):
             return
+        traced = any(thread.process is process for thread in self.tracer.threads.values())
+        if traced or self.tracer.to_be_taken(process):
+            return
         if any(state.space is space for state in self._parted):
-            for tid in proc.threads(process.pid):
-                with contextlib.suppress(OSError), caught(tid):
-                    registers = ptrace.get_registers(tid, self.isa.registers.structure)
-                    if self.isa.restart_call(registers):
-                        ptrace.set_registers(tid, registers)
-                    self._take_down(process, tid, space)
-                    break
+            with contextlib.suppress(ProcessLookupError):
+                for tid in proc.threads(process.pid):
+                    with contextlib.suppress(OSError), caught(tid):
+                        registers = ptrace.get_registers(tid, self.isa.registers.structure)
+                        if self.isa.restart_call(registers):
+                            ptrace.set_registers(tid, registers)
+                        self._take_down(process, tid, space)
+                        break
             self._close_parted(space)
 
     def _let_wait_no_longer(self) -> None:
@@ -227,10 +241,14 @@ class Leaving(TakingOver):
         )
 
     def _take_down(self, process: TracedProcess, tid: int, space: CodeSpace) -> None:
-        """Unmap livepro's memory, through a stopped thread that is out of it."""
+        """Unmap livepro's memory, through a stopped thread that is out of it. Nothing is done where that
+        has been done, or the process has begun another image."""
         memory = space.memory
+        if not memory.data.mapped_in(tid):
+            return
         files = [memory.data, *memory.windows, *(cache.file for cache in space.caches.all)]
         calls = self._calls(process, tid)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: gone with it
-            for file in files:
+            # What tells that it has been done goes last.
+            for file in reversed(files):
                 calls.call(self._numbers["munmap"], file.base, file.size)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.proc import AddressSpace, Memory
+from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 from livepro.tracee import TracedThread
 from livepro.tracee.seccomp import unfiltered
@@ -169,6 +169,14 @@ class SharedFile:
         self.map = mmap.mmap(descriptor, size)
         self.size = size
         self.base = 0
+        self._inode = os.fstat(descriptor).st_ino
+
+    def mapped_in(self, tid: int) -> bool:
+        """Whether it is mapped at its base in the memory of thread `tid`."""
+        with contextlib.suppress(OSError):
+            mapping = address_space(tid).find(self.base)
+            return mapping is not None and mapping.shared and mapping.inode == self._inode
+        return False
 
 
 class Sharing:
