@@ -9,7 +9,10 @@ import pytest
 
 from fixtures import Builder
 
-pytest.register_assert_rewrite("engines.contract", "engines.observed", "attach.attach_contract")
+pytest.register_assert_rewrite(
+    *(f"engines.{name}" for name in ("contract", "control_contract", "region_contract", "observed")),
+    "attach.attach_contract",
+)
 
 
 def pytest_configure() -> None:

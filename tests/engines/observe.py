@@ -14,6 +14,7 @@ what livepro needs takes seconds (an emulated machine): see `serve`.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -154,8 +155,8 @@ def describe_run(result: RunResult) -> dict[str, Any]:
 
 
 def serve() -> None:
-    """Carry out requests, a line of JSON each on standard input: `module` (`observe`, or
-    `commanded`), its `arguments`, `streams` the files that become standard input, output and
+    """Carry out requests, a line of JSON each on standard input: `module` (`observe`,
+    `commanded` or `regions`), its `arguments`, `streams` the files that become standard input, output and
     error, `environment`, `directory`. The answer is a line with the number of the wait status,
     or `timeout` seconds later None."""
     others = set(MACHINES) - {platform.machine()}
@@ -163,7 +164,9 @@ def serve() -> None:
         if not others & set(module.name.split(".")):
             with contextlib.suppress(ImportError):  # of what is optional
                 import_module(module.name)  # else each run would do that anew
-    modules = {name: import_module(f"engines.{name}") for name in ("observe", "commanded")}
+    modules = {name: import_module(f"engines.{name}") for name in ("observe", "commanded", "regions")}
+    gc.collect()
+    gc.freeze()  # else the first collection of each child would copy all its pages
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

@@ -88,6 +88,14 @@ def converse(
     return Observed(json.loads(output.read_text()), stdout, stderr)
 
 
+def regions(arguments: Sequence[str], output: Path, stdin: bytes) -> bytes:
+    """Run regions.py, whose answers go to the file `output`; what it and the command wrote to
+    standard error."""
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": _PATH}
+    _, stderr = _server().run("regions", arguments, stdin, environment, None, output.parent)
+    return stderr
+
+
 class _Server:
     """observe.py --serve: one process that has imported everything, and forks for each run."""
 

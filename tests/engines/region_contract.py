@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from engines.observed import REPOSITORY, TIMEOUT
+from elftools.elf.elffile import ELFFile
+from engines.observed import regions
 
-from fixtures import FOLDERS, Builder
-
-REGIONS = Path(__file__).with_name("regions.py")
+from fixtures import Builder, Fixture, assembly
 
 Case = dict[str, Any]
 
@@ -25,28 +22,28 @@ def run_cases(
 ) -> list[dict[str, Any]]:
     """What `regions.py` says of each case."""
     out = tmp_path / "regions.json"
-    done = subprocess.run(
-        [sys.executable, "-B", str(REGIONS), str(out), engine, json.dumps(cases), str(program), *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"},
-    )
-    assert done.stderr == ""
+    arguments = (str(out), engine, json.dumps(cases), str(program), *arguments)
+    assert regions(arguments, out, stdin.encode()) == b""
     answers: list[dict[str, Any]] = json.loads(out.read_text())
     return answers
 
 
+def fixture_of(name: str) -> Fixture:
+    """This machine's fixture of that name."""
+    return next(fixture for fixture in assembly() if fixture.name == name)
+
+
 def place_of(program: Path, symbol: str) -> str:
     """MODULE+0xOFFSET of a symbol."""
-    rows = subprocess.run(["nm", str(program)], capture_output=True, text=True, check=True).stdout
-    address = next(row.split()[0] for row in rows.splitlines() if row.endswith(f" {symbol}"))
-    return f"{program.name}+{int(address, 16):#x}"
+    with program.open("rb") as file:
+        (found,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name(symbol)
+    return f"{program.name}+{found['st_value']:#x}"
 
 
 ALL, WORK, WITHIN, LAST = 628, 204, 202, 5
-"""fixtures/asm/regions.S: all of it, `work`, `work` up to `within`, all from `finish` on."""
+"""Of regions.S, for each machine: all of it, `work`, `work` up to `within`, all from `finish` on."""
+LONGEST = {"x86_64": 6, "aarch64": 7}[platform.machine()]
+"""Instructions in the longest block of restart_sleep.S."""
 
 
 class RegionContract:
@@ -54,10 +51,9 @@ class RegionContract:
 
     engine: ClassVar[str]
 
-    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
     @pytest.mark.parametrize("size", [0, 7])
     def test_proved_regions(self, size: int, builder: Builder, tmp_path: Path) -> None:
-        program = builder.build(FOLDERS["x86_64"] / "regions.S")
+        program = builder.assembly(fixture_of("regions"))
         within = place_of(program, "within")
         ended: list[tuple[Case, int]] = [
             ({"start_at": "work"}, ALL - 2),
@@ -90,9 +86,8 @@ class RegionContract:
                 "warnings": [],
             }, options
 
-    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
     def test_regions_that_are_not_reached(self, builder: Builder, tmp_path: Path) -> None:
-        program = builder.build(FOLDERS["x86_64"] / "regions.S")
+        program = builder.assembly(fixture_of("regions"))
         cases: list[Case] = [
             {"start_at": "libother!work"},
             {"skip": ALL + 1},
@@ -114,11 +109,10 @@ class RegionContract:
         assert on["warnings"] == ["work, where counting was to end, was not reached."]
         assert fewer["warnings"] == ["Fewer than the 628 instructions to be counted were executed."]
 
-    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fixture is x86-64's")
     def test_threads_that_sleep(self, builder: Builder, tmp_path: Path) -> None:
         """A system call that is begun again, since a signal without a handler came, counts once."""
-        program = builder.build(FOLDERS["x86_64"] / "restart_sleep.S")
-        whole = 22
+        fixture = fixture_of("restart_sleep")
+        program, whole = builder.assembly(fixture), fixture.instructions
         cases: list[Case] = [
             {"skip": skip, "count": count, "interval_size": size}
             for skip, count, size in ((8, 0, 0), (13, 7, 0), (8, 4, 5), (10, 0, 5), (14, 6, 0))
@@ -132,7 +126,7 @@ class RegionContract:
             else:  # which of the two runs when is chance; one that wakes ends its block
                 (late,) = seen["warnings"]
                 assert "instructions late" in late, case
-                assert abs(counted - asked) <= 6, case  # instructions in the longest block
+                assert abs(counted - asked) <= LONGEST, case
 
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""

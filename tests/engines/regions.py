@@ -41,11 +41,10 @@ def measure(engine: str, command: list[str], options: dict[str, Any]) -> dict[st
     }
 
 
-def main() -> None:
-    output, engine, cases, *command = sys.argv[1:]
-    answers = [measure(engine, command, options) for options in json.loads(cases)]
+def main(output: str, engine: str, cases: str, *command: str) -> None:
+    answers = [measure(engine, list(command), options) for options in json.loads(cases)]
     Path(output).write_text(json.dumps(answers))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -15,6 +15,7 @@ from engines.aarch64_machine import (
     CACHE,
     DATA,
     FAR_SLOT,
+    GENERAL,
     MEMORY,
     PC,
     SLOT,
@@ -293,3 +294,39 @@ def test_a_jump_behind_a_system_call_has_a_place_of_its_own(tmp_path: Path) -> N
     emitted = emit(code_of("mov x8, #93; svc #0; b .-8", tmp_path))
     ((behind, index),) = emitted.behind_syscall.items()
     assert (index, behind) == (2, len(emitted.code) - 4)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_tracer_does_what_the_processor_would(name: str, tmp_path: Path) -> None:
+    """With whatever of a copy it carries out: it must know a counter and its budget whole."""
+    code = code_of(BLOCKS[name], tmp_path)
+    words = np.zeros(layout.COUNTERS // 8 + 2 * FAR_SLOT, np.uint64)
+    for slot, left in ((SLOT, 1000), (FAR_SLOT, 0)):
+        emitted = emit(code, slot=slot, budgeted=True)
+        machine = Machine(code, start_state())
+        machine.uc.mem_write(CACHE, bytes(emitted.code))
+        machine.uc.mem_write(AREA + layout.BUDGET, left.to_bytes(8, "little"))
+        machine.lend(start_state())
+        done = set()
+        for offset in range(0, len(emitted.code), 4):
+            registers = registers_of(machine)
+            registers.pc = CACHE + offset
+            words[:] = np.frombuffer(machine.uc.mem_read(AREA, words.nbytes), np.uint64)
+            if BACKEND.catch_up(registers, words, AREA, machine.uc.mem_read):
+                done.add(offset)
+                machine.uc.emu_start(CACHE + offset, 0, count=1)
+                assert bytes(registers) == bytes(registers_of(machine))
+                assert words.tobytes() == machine.uc.mem_read(AREA, words.nbytes)
+        assert emitted.budget is not None
+        stop, resume = emitted.budget
+        assert set(range(emitted.tallied - 12, stop, 4)) <= done
+        assert resume in done  # what was borrowed is given back
+
+
+def registers_of(machine: Machine) -> Registers:
+    """What ptrace would say."""
+    state, registers = machine.state(), Registers()
+    for number, register in enumerate(GENERAL):
+        setattr(registers, f"x{number}", machine.uc.reg_read(register))
+    registers.sp, registers.pc, registers.pstate = state.sp, state.pc, state.flags
+    return registers

@@ -185,9 +185,9 @@ class Backend(Protocol):
     def retreat(self, registers: Any, words: Words) -> None:
         """Give a thread back the registers that preparing such a return has borrowed."""
 
-    def catch_up(self, registers: Any, words: Words, read: Callable[[int, int], bytes]) -> bool:
+    def catch_up(self, registers: Any, words: Words, area: int, read: Callable[[int, int], bytes]) -> bool:
         """Carry out the emitted instruction at which a thread is; False if that is left to it.
-        Changes `registers` and `words`; `read` reads the thread's memory."""
+        Changes `registers` and `words`, its area at address `area`; `read` reads its memory."""
 
     def behind_syscall(self, registers: Any, pc: int) -> None:
         """Set what a system call leaves in registers besides its result; `pc` is behind it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from livepro.engines.translate.aarch64 import encode, machine
+from livepro.engines.translate.aarch64.catchup import catch_up
 from livepro.engines.translate.aarch64.coherence import check_processor, synchronise
 from livepro.engines.translate.aarch64.emitter import Emitter
 from livepro.engines.translate.aarch64.source import Reader, Text
@@ -41,7 +42,7 @@ class AArch64:
     give_back = staticmethod(machine.give_back)
     prepare_return = staticmethod(machine.prepare_return)
     retreat = staticmethod(machine.retreat)
-    catch_up = staticmethod(machine.catch_up)
+    catch_up = staticmethod(catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = staticmethod(machine.own_frame)
 

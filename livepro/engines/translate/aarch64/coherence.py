@@ -82,7 +82,7 @@ def _synchroniser() -> _Routine:
 
 
 def _address_of(mapped: Any) -> int:
-    """Where livepro has a mapping."""
+    """Where livepro has a mapping, which it may not be allowed to write to."""
     return int(np.frombuffer(mapped, np.uint8, 1).ctypes.data)
 
 
@@ -100,5 +100,5 @@ def check_processor() -> None:
 def synchronise(code: Any, start: int, end: int) -> None:
     """Let every processor fetch what `code[start:end]` (a mapping of livepro's) now holds."""
     if start < end:
-        address = _address_of(code)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(code))
         _synchroniser()(address + start, address + end)

@@ -221,6 +221,8 @@ class Emitter:
         if exclusives:
             first = exclusives[0]
             return (first + 1 if facts_of[first].exclusive is Exclusive.CLOSES else 0), (), 0
+        if self._budgeted:  # before it has executed any of what would be too much
+            return 0, (), 0
         if kind in _INDIRECT:
             return -1, (), 0
         dead = best = 0

@@ -5,8 +5,8 @@ Titles in quotes are those of the tables in the Arm ARM (DDI 0487), C4.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from livepro.engines.translate.aarch64.encode import BASE
 from livepro.isa.aarch64.decoder import decode_word
@@ -40,8 +40,7 @@ class Exclusive(IntEnum):
     CLOSES = 2  # STXR and family, CLREX
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """`mentions` is a mask of general registers that the instruction may read or write (no
     fewer than it does), `kills` of those that it overwrites whole without reading them.
     `may_fault` is False only for integer instructions that every processor has;

@@ -12,7 +12,6 @@ instructions mention x18 and 3 % mention x28.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from livepro.engines.translate import layout
@@ -146,8 +145,3 @@ def prepare_return(words: Words, area: int, resume: int) -> None:
 
 def retreat(registers: Any, words: Words) -> None:
     """See `prepare_return`: there is nothing to undo."""
-
-
-def catch_up(registers: Any, words: Words, read: Callable[[int, int], bytes]) -> bool:
-    """Emitted instructions are left to the thread, which is stepped."""
-    return False

@@ -36,11 +36,11 @@ _LEA = {  # lea without displacement, or with one of 8 bits: register, what is a
 _NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00")
 
 
-def catch_up(registers: Any, words: Words, read: Read) -> bool:
+def catch_up(registers: Any, words: Words, area: int, read: Read) -> bool:
     """Carry out the emitted instruction at which a thread is; False if that is left to it.
 
-    `registers` are changed, and `words`, the thread's area; `read` reads memory
-    of the thread's: an address and a size.
+    `registers` are changed, and `words`, the thread's area, whose address `area` is; `read`
+    reads memory of the thread's: an address and a size.
     """
     pc = registers.rip
     code = read(pc, 16)
