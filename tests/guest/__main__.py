@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+from .image import image
 from .machine import CPUS, GuestError, run
+from .packages import packages
+from .parts import PARTS, Part
 
-ENGINES = [f"tests/engines/test_{name}.py" for name in ("block", "step", "translate")]
-ATTACHING = [
-    f"tests/attach/test_attach_{name}.py::Test{name.title()}Attach::{test}"
-    for name in ("block", "step", "translate")
-    for test in ("test_counts_agree_with_the_loops_own_counter", "test_process_that_ends_meanwhile")
-]
-TESTS = [*ENGINES, "tests/aarch64", *ATTACHING]
-TOO_LONG = [
-    f"--deselect=tests/engines/{test}"
-    for test in (
-        *(
-            f"test_step.py::TestStep::{name}"
-            for name in (
-                "test_two_runs_of_a_dynamic_program_are_equal",
-                "test_threads_have_their_own_counts",
-                "test_threads_that_run_meanwhile",
-                "test_many_short_threads",
-                "test_processes_of_every_kind",
-                "test_children_ignored",
-                "test_behaves_as_without",
-                "test_generated_code_and_signals_in_a_loop",
-                "test_reset_snapshot_pause_and_resume",
-            )
-        ),
-        "test_block.py::TestBlock::test_agrees_with_the_step_engine[0]",
-        # Nothing is kept on AArch64 yet: these would be the tests before them once more, twice.
-        "test_translate.py::TestTranslateKept",
-        "test_translate.py::test_kept_copies_do_not_lead_to_those_of_generated_code",
-        # A signal takes longer here than the time until the next.
-        "test_translate.py::test_ten_thousand_signals_a_second",
-    )
-]
-"""An emulated processor makes one or two thousand steps a second: programs with libc, which take
-some hundred thousand, are left to the engines that stop less often, but for one in tests/aarch64
-and one that is compared with the block engine's counts."""
-EXTENSIONS = "test_proved_counts and (lse or pauth or sve)"
-"""Fixtures for what a Cortex-A57 has not."""
+LIMIT = 1800.0  # seconds that a part may take
 
 
 def main() -> int:
@@ -62,7 +32,11 @@ def main() -> int:
         "--timeout",
         type=float,
         metavar="SECONDS",
-        help="give up after this (default: 900; for the tests 1800)",
+        help="give up after this (default: 900; for each part of the tests 1800)",
+    )
+    parser.add_argument("--all", action="store_true", help="of the tests also those that take longest")
+    parser.add_argument(
+        "--part", choices=[part.name for part in PARTS], action="append", help="of the tests only these"
     )
     parser.add_argument(
         "command",
@@ -73,14 +47,12 @@ def main() -> int:
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not without ending the machine
     if args.command:
-        return _run(args.command, args.cpu, args.timeout or 900.0)
-    # One boot for everything, and one on a processor that has the extensions.
-    limit = args.timeout or 1800.0
-    everywhere = _run(["pytest", "-q", *TESTS, *TOO_LONG], "cortex-a57", limit)
-    return everywhere or _run(["pytest", "-q", "-k", EXTENSIONS, *ENGINES], "max", limit)
+        return _command(args.command, args.cpu, args.timeout or 900.0)
+    chosen = [part for part in PARTS if not args.part or part.name in args.part]
+    return _tests(chosen, args.all, args.timeout or LIMIT)
 
 
-def _run(command: list[str], cpu: str, timeout: float) -> int:
+def _command(command: list[str], cpu: str, timeout: float) -> int:
     began = time.monotonic()
     try:
         status = run(command, cpu=cpu, timeout=timeout)
@@ -89,6 +61,55 @@ def _run(command: list[str], cpu: str, timeout: float) -> int:
         return 1
     print(f"guest: exit status {status} after {time.monotonic() - began:.0f} s", file=sys.stderr)
     return status
+
+
+def _tests(parts: list[Part], everything: bool, timeout: float) -> int:
+    """Each part on a machine of its own, as many at a time as there are processors."""
+    image()
+    packages()  # once, before there are several that want them
+    writing = threading.Lock()
+    over = threading.Event()
+
+    def carry_out(part: Part) -> tuple[int, float]:
+        began = time.monotonic()
+        lines = _Lines(f"{part.name}: ", writing)
+        try:
+            status = run(
+                part.command(everything), cpu=part.cpu, timeout=timeout, write=lines.write, over=over
+            )
+        except GuestError as error:
+            lines.write(f"\n{error}\n".encode())
+            status = 1
+        lines.write(b"\n")
+        return status, time.monotonic() - began
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            done = list(pool.map(carry_out, parts))
+        except BaseException:
+            over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for part, (status, seconds) in zip(parts, done, strict=True):
+        print(f"guest: {part.name}: exit status {status} after {seconds:.0f} s", file=sys.stderr)
+    return max(status for status, _ in done)
+
+
+class _Lines:
+    """What one of several machines prints: line by line, with its name before each."""
+
+    def __init__(self, prefix: str, writing: threading.Lock) -> None:
+        self._prefix = prefix.encode()
+        self._writing = writing
+        self._rest = b""
+
+    def write(self, part: bytes) -> None:
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        with self._writing:
+            for line in lines:
+                if line.strip():
+                    sys.stdout.buffer.write(self._prefix + line.rstrip() + b"\n")
+            sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ options=trans=virtio,version=9p2000.L,msize=262144
 /bin/busybox mount -t 9p -o "ro,cache=loose,$options" packages /usr/local/lib/python3.11/dist-packages
 /bin/busybox mount -t 9p -o "cache=none,$options" share "$share"
 export LIVEPRO_TESTS_SLOW=1 LIVEPRO_TESTS_TIMEOUT=300 LIVEPRO_TESTS_PERIOD=200000 LIVEPRO_TESTS_NUMBERED=2
-export TERM=dumb NO_COLOR=1 GUEST_SHARE=$share PYTEST_DEBUG_TEMPROOT=$share/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$checkout:$checkout/tests"
+export TERM=dumb NO_COLOR=1 GUEST_SHARE=$share PYTEST_DEBUG_TEMPROOT=$share/tmp PYTHONPATH="$checkout:$checkout/tests"
 cd "$checkout" || exit
 /bin/bash "$share/command" </dev/null
 echo $? >"$share/status"

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .image import image
+from .image import compile_python, image
 from .packages import packages
 from .tools import Tools
 
@@ -24,14 +25,26 @@ class GuestError(Exception):
     """The guest ended without the command's status."""
 
 
+def _print(part: bytes) -> None:
+    sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
 def run(
-    command: Sequence[str], *, cpu: str = "cortex-a57", timeout: float = 900.0, files: Path | None = None
+    command: Sequence[str],
+    *,
+    cpu: str = "cortex-a57",
+    timeout: float = 900.0,
+    files: Path | None = None,
+    write: Callable[[bytes], object] = _print,
+    over: threading.Event | None = None,
 ) -> int:
     """Boot, run `command` in the checkout, and return its exit status.
 
-    What it prints goes to standard output. `files` is a directory that the guest sees and
-    may write to, under the same path and as $GUEST_SHARE (default: a new one, removed
-    afterwards). Raises GuestError when there is no status after `timeout` seconds.
+    What it prints goes to `write` (default: standard output). `files` is a directory that the
+    guest sees and may write to, under the same path and as $GUEST_SHARE (default: a new one,
+    removed afterwards). Raises GuestError when there is no status after `timeout` seconds, or
+    when `over` is set.
     """
     with tempfile.TemporaryDirectory(prefix="livepro-guest.") as directory:
         share = files or Path(directory)
@@ -40,14 +53,18 @@ def run(
         status = share / "status"
         status.unlink(missing_ok=True)
         with Tools(share / "tools"):
-            _boot(share, cpu, timeout)
+            _boot(share, cpu, timeout, write, over or threading.Event())
         if not status.exists():
             raise GuestError("The guest ended, or its time was up, before the command did.")
         return int(status.read_text())
 
 
-def _boot(share: Path, cpu: str, timeout: float) -> None:
+def _boot(
+    share: Path, cpu: str, timeout: float, write: Callable[[bytes], object], over: threading.Event
+) -> None:
     booted = image()
+    for part in ("livepro", "tests"):
+        compile_python(CHECKOUT / part)
     folders = {"checkout": (CHECKOUT, True), "packages": (packages(), True), "share": (share, False)}
     shares = [
         f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap" + ",readonly=on" * readonly
@@ -63,15 +80,22 @@ def _boot(share: Path, cpu: str, timeout: float) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
-    timer = threading.Timer(timeout, qemu.kill)
-    timer.start()
+    ended = threading.Event()
+
+    def watch() -> None:
+        until = time.monotonic() + timeout
+        while not ended.wait(0.5):
+            if over.is_set() or time.monotonic() > until:
+                qemu.kill()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         assert qemu.stdout is not None
         while part := qemu.stdout.read1(4096):  # type: ignore[attr-defined]
-            sys.stdout.buffer.write(part.replace(b"\r\n", b"\n"))
-            sys.stdout.buffer.flush()
+            write(part.replace(b"\r\n", b"\n"))
         qemu.wait()
     finally:
-        timer.cancel()
+        ended.set()
         qemu.kill()
         qemu.wait()

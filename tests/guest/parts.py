@@ -1,0 +1,82 @@
+"""What of the tests runs on the emulated machine: in parts, each on a machine of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ENGINES = ("step", "block", "translate")
+STEP = "tests/engines/test_step.py::TestStep::"
+BLOCK = "tests/engines/test_block.py::TestBlock::"
+TRANSLATE = "tests/engines/test_translate.py::"
+
+NEVER = (
+    # Under the step engine, programs with libc (100,000 steps, a thousand or two a second), but
+    # for one in tests/aarch64, one with intervals, and some with no more than libc's start-up.
+    *(
+        f"{STEP}{name}"
+        for name in (
+            "test_two_runs_of_a_dynamic_program_are_equal",
+            "test_threads_have_their_own_counts",
+            "test_threads_that_run_meanwhile",
+            "test_many_short_threads",
+            "test_processes_of_every_kind",
+            "test_children_ignored",
+            "test_behaves_as_without",
+            "test_generated_code_and_signals_in_a_loop",
+            "test_reset_snapshot_pause_and_resume",
+        )
+    ),
+    f"{BLOCK}test_agrees_with_the_step_engine[0]",  # [1000] is run
+    # Nothing is kept on AArch64 yet: these would be the tests before them once more, twice.
+    f"{TRANSLATE}TestTranslateKept",
+    f"{TRANSLATE}test_kept_copies_do_not_lead_to_those_of_generated_code",
+    # A signal takes longer here than the time until the next.
+    f"{TRANSLATE}test_ten_thousand_signals_a_second",
+)
+"""Tests that an emulated machine is too slow for."""
+
+LONG: tuple[str, ...] = ()
+"""Tests that are run with --all only: what they prove of AArch64, others do."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some tests, the processor that they are for, and what pytest is told besides."""
+
+    name: str
+    tests: tuple[str, ...]
+    cpu: str = "cortex-a57"
+    options: tuple[str, ...] = ()
+
+    def command(self, everything: bool) -> list[str]:
+        """What the guest is to run; without `everything`, not what is `LONG`."""
+        left_out = NEVER if everything else (*NEVER, *LONG)
+        report = ("-q", "-p", "guest.instant", "--tb=short")
+        return ["pytest", *report, *self.options, *self.tests, *(f"--deselect={test}" for test in left_out)]
+
+
+PARTS = (
+    *(Part(name, (f"tests/engines/test_{name}.py",)) for name in reversed(ENGINES)),
+    Part(
+        "programs",
+        (
+            "tests/aarch64",
+            *(
+                f"tests/attach/test_attach_{name}.py::Test{name.title()}Attach::{test}"
+                for name in ENGINES
+                for test in (
+                    "test_counts_agree_with_the_loops_own_counter",
+                    "test_process_that_ends_meanwhile",
+                )
+            ),
+        ),
+    ),
+    # Fixtures for what a Cortex-A57 has not.
+    Part(
+        "extensions",
+        tuple(f"tests/engines/test_{name}.py" for name in ENGINES),
+        "max",
+        ("-k", "test_proved_counts and (lse or pauth or sve)"),
+    ),
+)
+"""The longest first."""
