@@ -9,16 +9,14 @@ runs where a sum is not simply a sum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from livepro.errors import LiveproError
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """A registered analysis: `help` is one line, `target` is ``module:function``."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,7 @@ from livepro.analyses.totals import executed
 from livepro.model import BlockTable, ThreadCounts
 
 
-@dataclass(frozen=True, slots=True)
-class HotBlock:
+class HotBlock(NamedTuple):
     """One block. `share` is its part (0 to 1) of all instructions that the threads executed.
 
     `entries` counts complete executions; `instructions` also what was executed
@@ -30,8 +29,7 @@ class HotBlock:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class HotFunction:
+class HotFunction(NamedTuple):
     """All executed blocks of one function; `function` is empty for code of a module without symbols."""
 
     function: str
@@ -41,8 +39,7 @@ class HotFunction:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class HotModule:
+class HotModule(NamedTuple):
     """All executed blocks of one module."""
 
     module: str

@@ -6,7 +6,8 @@ Every block belongs to one group, so groups sum to the whole, in every column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,7 @@ _NATIVE = CodeLabel(Origin.NATIVE)
 _FILTERED = "Only {} is counted here; rep iterations are not known by block and left out."
 
 
-@dataclass(frozen=True, slots=True)
-class OriginRow:
+class OriginRow(NamedTuple):
     """What was executed of code of one origin (and tier, 0 where there is none): instructions,
     SIMD instructions among them, distinct blocks."""
 
@@ -36,8 +36,7 @@ class OriginRow:
     blocks: int
 
 
-@dataclass(frozen=True, slots=True)
-class MethodRow:
+class MethodRow(NamedTuple):
     """What was executed of one Java method's code of one origin and tier. `method` is as
     ``java.lang.String.hashCode()I``."""
 
@@ -56,7 +55,7 @@ def origins(table: BlockTable, *threads: ThreadCounts) -> list[OriginRow]:
     """
     return [
         OriginRow(str(key.origin), key.tier, *sums)
-        for key, sums in _sums(table, threads, lambda label: replace(label, name=""))
+        for key, sums in _sums(table, threads, lambda label: label._replace(name=""))
     ]
 
 
@@ -83,8 +82,7 @@ def restricted(thread: ThreadCounts, blocks: npt.NDArray[np.bool_]) -> ThreadCou
     Rep iterations are not known by block: 0. Intervals keep their places in the thread's
     whole instruction stream, and what they have of these blocks.
     """
-    return replace(
-        thread,
+    return thread._replace(
         entries=np.where(blocks, thread.entries, np.uint64(0)),
         partial=thread.partial[blocks[thread.partial[:, 0]]],
         rep_iterations=0,
@@ -103,7 +101,7 @@ def only(result: RunResult, wanted: Callable[[CodeLabel], bool], what: str) -> R
             for process, blocks in zip(result.processes, masks, strict=True)
         ),
         snapshots=tuple(
-            replace(snapshot, threads=tuple(_snapshot(t, masks[t.process]) for t in snapshot.threads))
+            snapshot._replace(threads=tuple(_snapshot(t, masks[t.process]) for t in snapshot.threads))
             for snapshot in result.snapshots
         ),
         warnings=(*result.warnings, _FILTERED.format(what)),
@@ -123,8 +121,7 @@ def compiled(label: CodeLabel) -> bool:
 
 def _snapshot(thread: SnapshotThread, blocks: npt.NDArray[np.bool_]) -> SnapshotThread:
     kept = blocks[thread.rows]
-    return replace(
-        thread,
+    return thread._replace(
         rows=thread.rows[kept],
         entries=thread.entries[kept],
         partial=thread.partial[blocks[thread.partial[:, 0]]],

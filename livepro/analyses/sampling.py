@@ -8,9 +8,9 @@ it does not say what being watched costs: in a window the process is slower than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 from livepro.model import SamplingResult
 
@@ -24,8 +24,7 @@ _T = (
 _T_BEHIND = ((120, 1.980), (100, 1.984), (60, 2.000), (40, 2.021), (30, 2.042))
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Instructions per second: the `mean` of the windows, the `margin` of its 95 % confidence interval
     (infinite for a single window), and the `total` for the whole time with its own."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -116,7 +116,7 @@ class SimdKinds:
 def _with_method(label: CodeLabel) -> CodeLabel:
     """A label with its name only if that is a Java method's."""
     java = (Origin.C1, Origin.C2, Origin.WRAPPER)
-    return label if label.origin in java else replace(label, name="")
+    return label if label.origin in java else label._replace(name="")
 
 
 def thread_rows(table: BlockTable, thread: ThreadCounts) -> list[SimdRow]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from livepro.model import BlockTable, RunResult, SnapshotThread
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRow:
+class ThreadRow(NamedTuple):
     """One thread at one snapshot; `simd` are its SIMD instructions by set, the most frequent first."""
 
     pid: int
@@ -22,8 +21,7 @@ class ThreadRow:
     simd: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRow:
+class SnapshotRow(NamedTuple):
     """One snapshot, `seconds` after the start of the run; all counts since the last of `resets` resets."""
 
     label: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,7 @@ import numpy.typing as npt
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """What was executed, in numbers.
 
     `rep_instructions` counts each execution of a rep-prefixed instruction

@@ -94,6 +94,9 @@ def main(argv: Sequence[str]) -> int:
     command = checks.command(args.command)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
+    # What is loaded and collected from here on lives to the end, and so does this process: the
+    # cycle collector would go through it again and again.
+    gc.disable()
     load_numpy()
     from livepro.cli import outputs
 
@@ -126,9 +129,6 @@ def execute(
     from livepro.api import run
     from livepro.ui.progress import progress_line
 
-    # What a run collects lives to its end, and so does this process: the cycle
-    # collector would go through it again and again.
-    gc.disable()
     sys.stdout.flush()
     line = progress_line(args.quiet)
     with line or nullcontext():

@@ -8,9 +8,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ from livepro.tracee.stops import WAIT_FLAGS, in_hand
 _PATIENCE = 5.0  # seconds for threads to stop, when livepro has failed
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a run has come: instructions retired so far by all threads, threads
     and processes alive, seconds since the start."""
 
@@ -41,8 +39,7 @@ class Progress:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(NamedTuple):
     """What every engine is given.
 
     `cut` says where basic block vector intervals end (None: no intervals);

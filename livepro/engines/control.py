@@ -15,9 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
@@ -31,8 +30,7 @@ COMMANDS = ("status", "reset", "snapshot", "pause", "resume", "detach")
 _PATIENCE = 30.0  # seconds that a command may wait for the engine
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRecord:
+class SnapshotRecord(NamedTuple):
     """What each thread had executed when a snapshot was taken, resets and pauses left
     out. `seconds` are since the start of the run, `resets` the resets before it."""
 

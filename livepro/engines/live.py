@@ -7,7 +7,7 @@ by the block that the thread is in.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ from livepro.model import CodeLabel
 from livepro.tracee import TracedThread
 
 
-@dataclass(frozen=True, slots=True)
-class RawBlock:
+class RawBlock(NamedTuple):
     """A block as engines keep it: for `sizes`, `module`, `offset` and `label` see `BlockStore`."""
 
     address: int
@@ -29,8 +28,7 @@ class RawBlock:
     label: CodeLabel | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LiveThread:
+class LiveThread(NamedTuple):
     """What a thread has executed so far: complete executions of each block (int64, by block number) and
     (block number, k) -> executions of its first k instructions only. What resets and pauses
     leave out is not in it (`limited`: there is such). Counts may go down a little when a
@@ -44,8 +42,7 @@ class LiveThread:
     limited: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCounts:
+class LiveCounts(NamedTuple):
     """One image at one moment.
 
     `numbering` is the object that numbers its blocks: where it is another one than

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -43,8 +42,7 @@ Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
 """Block ids and instructions executed in each, in the order in which they stand in the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trailer:
+class Trailer(NamedTuple):
     """The figures behind the vectors.
 
     `reps` are iterations of rep-prefixed instructions, `unique_reps` their
@@ -79,8 +77,7 @@ class Written(NamedTuple):
     widest: int
 
 
-@dataclass(frozen=True)
-class VectorFile:
+class VectorFile(NamedTuple):
     """A whole file: `vectors` in order, and the `trailer` if it has one."""
 
     vectors: tuple[Pairs, ...]

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from livepro.model import Flow, Instruction
 
@@ -22,8 +22,7 @@ class Quirk(IntEnum):
     POP_FLAGS = 5  # loads the flags: the kernel then takes the tracer's trap flag for the program's own
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterLayout:
+class RegisterLayout(NamedTuple):
     """Where the registers are that every engine needs.
 
     `structure` is laid out as the kernel's NT_PRSTATUS register set; the other
@@ -43,8 +42,7 @@ class RegisterLayout:
     shadow_stack: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyscallTable:
+class SyscallTable(NamedTuple):
     """System call numbers that livepro reacts to, by name."""
 
     numbers: Mapping[str, int]
@@ -54,8 +52,7 @@ class SyscallTable:
         return frozenset(self.numbers[n] for n in names if n in self.numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
+class Breakpoint(NamedTuple):
     """The software breakpoint: its bytes, how far the pc is behind its address when its
     SIGTRAP is seen, and the si_code of that signal."""
 
@@ -64,8 +61,7 @@ class Breakpoint:
     si_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareBreakpoint:
+class HardwareBreakpoint(NamedTuple):
     """A debug register that stops a thread before the instruction at an address, as
     PTRACE_POKEUSER takes it: offsets in `struct user` of the register that holds the
     address and of the one that switches it on, with the value that does; and the
@@ -87,8 +83,7 @@ class Words(Protocol):
         """Set the word at `address`; False where the process may not write."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExclusiveSequence:
+class ExclusiveSequence(NamedTuple):
     """A load-exclusive and what follows it up to its store-exclusive: any trap in between,
     and every attempt to store fails.
 

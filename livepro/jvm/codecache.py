@@ -9,7 +9,7 @@ and a compiled method (`nmethod`) knows its method and tier.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from livepro.jvm.vmstructs import NotReadable, VmStructs
 from livepro.model.label import CodeLabel, Origin
@@ -26,8 +26,7 @@ _METHODS = ("nmethod", NATIVE_METHOD)
 INTERPRETER = "Interpreter"
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(NamedTuple):
     """A piece of generated code at [start, end), `name` its kind in HotSpot's words.
 
     `head` is what its header holds that tells it from another at the same place;

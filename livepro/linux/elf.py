@@ -13,8 +13,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +85,7 @@ class ElfError(ValueError):
     """Not an ELF file, or not one that this module reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElfHeader:
+class ElfHeader(NamedTuple):
     """The fields that tell what an ELF file is for: `bits` 32 or 64, `type` an ET_* and
     `machine` an EM_* code."""
 
@@ -104,8 +102,7 @@ class ElfHeader:
         return variant or MACHINE_NAMES.get(self.machine, unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A PT_LOAD program header (addresses, offsets and sizes in bytes)."""
 
     offset: int
@@ -114,8 +111,7 @@ class Segment:
     executable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section header. `link` is the index of the section it refers to."""
 
     name: str
@@ -128,8 +124,7 @@ class Section:
     link: int
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolEntries:
+class SymbolEntries(NamedTuple):
     """A symbol table (`SYMBOL` records) and the string table that holds its names."""
 
     entries: npt.NDArray[Any]

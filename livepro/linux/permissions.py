@@ -6,8 +6,8 @@ Documentation/admin-guide/LSM/Yama.rst for ptrace_scope.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 CAP_SYS_PTRACE = 19  # include/uapi/linux/capability.h
 
@@ -21,8 +21,7 @@ YAMA = {
 SECCOMP = {0: "off", 1: "strict", 2: "a filter is installed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Permissions:
+class Permissions(NamedTuple):
     """`yama` is kernel.yama.ptrace_scope (None where the kernel has no Yama),
     `sys_ptrace` whether CAP_SYS_PTRACE is effective, `seccomp` the mode (0 off,
     1 strict, 2 filter), `tracer` the pid that traces this process (0: none)."""

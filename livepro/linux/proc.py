@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(NamedTuple):
     """One line of /proc/PID/maps (addresses and file offset in bytes)."""
 
     start: int
@@ -167,8 +166,7 @@ def thread_state(tid: int) -> str:
         return "X"
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(NamedTuple):
     """A thread that waits inside a system call: its program counter there, behind the call's
     instruction, and how often it had been switched from (-1: it is gone)."""
 

@@ -28,9 +28,8 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -146,8 +145,7 @@ class Symbolizer:
         return self._debug_root / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(NamedTuple):
     """A file's segments, its functions and its PLT entries, and which version of a separate
     file of debug symbols was asked (its path, size in bytes and modification time in ns)."""
 

@@ -8,7 +8,6 @@ widths, SIMD types), so that what a run executed is a sum over its blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -141,7 +140,7 @@ class Catalogue:
         if known is None:
             whole = self.raw[number]
             sizes = whole.sizes[:count]
-            part = replace(whole, code=whole.code[: sum(sizes)], sizes=sizes)
+            part = whole._replace(code=whole.code[: sum(sizes)], sizes=sizes)
             known = self._prefixes[number, count] = self._append(part, number)
             self.prefixes.setdefault(number, []).append((count, known))
         return known

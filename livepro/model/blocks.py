@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,7 @@ from livepro.model.instruction import Instruction
 from livepro.model.label import CodeLabel
 
 
-@dataclass(frozen=True, slots=True)
-class BasicBlock:
+class BasicBlock(NamedTuple):
     """One row of the table. `id` starts at 1, in order of first execution."""
 
     id: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,7 @@ import numpy.typing as npt
 from livepro.model.blocks import BlockTable
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """One interval of a thread's basic block vectors.
 
     `instructions` is what the thread retired in it, `rows` (int64) the table
@@ -24,8 +23,7 @@ class Interval:
     counts: npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True)
-class ThreadCounts:
+class ThreadCounts(NamedTuple):
     """How often one thread ran each block of its process's table.
 
     `entries` (uint64, B) counts complete executions. `partial` (int64, P x 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 
 class Flow(IntEnum):
@@ -45,8 +46,7 @@ class SimdType(StrEnum):
     STATE_MANAGEMENT = "STATE_MANAGEMENT"
 
 
-@dataclass(frozen=True, slots=True)
-class SimdFacts:
+class SimdFacts(NamedTuple):
     """SIMD facts of one instruction.
 
     `set` is the instruction set that introduced it, as users name it (SSE2f,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 DEFAULT_GROUPS = (
     "mem_read",
@@ -43,16 +43,14 @@ SPECIALS = ("mem_read", "mem_write", "reg_transfer")
 only copy a register to another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(NamedTuple):
     """One line of a specification."""
 
     type: IdentifierType
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ItypesSpec:
+class ItypesSpec(NamedTuple):
     """Groups of instructions: an instruction is in a group that has an identifier
     which picks it. Group ids are positions, from 0."""
 
@@ -65,8 +63,7 @@ class ItypesSpec:
         return (*own, OTHER)
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """Every category and operation name that instructions of one machine can have."""
 
     categories: frozenset[str]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Origin(StrEnum):
@@ -19,8 +19,7 @@ class Origin(StrEnum):
     GENERATED = "generated"  # made while it ran, by whom is not known
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLabel:
+class CodeLabel(NamedTuple):
     """Who made a block's code. `tier` is the compilation tier (0: not compiled from Java),
     `name` the Java method (as ``java.lang.String.hashCode()I``) or what the VM calls its code."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ class ProcessResult:
         return sum(t.instructions(self.table) for t in self.threads)
 
 
-@dataclass(frozen=True)
-class SnapshotThread:
+class SnapshotThread(NamedTuple):
     """What one thread had executed when a snapshot was taken.
 
     `process` and `thread` are its places in `RunResult.processes` and in that
@@ -64,8 +63,7 @@ class SnapshotThread:
         return ThreadCounts(thread.tid, thread.name, entries, self.partial, self.rep_iterations)
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The counts at one moment of the run, `seconds` after its start: of each thread that had
     begun, since the last of `resets` resets, without pauses."""
 

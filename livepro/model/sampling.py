@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """One window: when it `began`, in seconds since the first one did, how many `seconds` the process
     ran watched, and what all its threads together executed in them."""
 
@@ -15,8 +14,7 @@ class Window:
     instructions: int
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingResult:
+class SamplingResult(NamedTuple):
     """All windows, in order, and the `seconds` from the first one's beginning to the end of it all."""
 
     windows: tuple[Window, ...]

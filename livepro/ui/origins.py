@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -21,8 +21,7 @@ MOST_ROWS = 16
 METHODS = 10
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """What a thread executed of one origin's code; `simd` by set and width."""
 
     tid: str

@@ -9,9 +9,8 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite
-from typing import TextIO, TypeVar
+from typing import NamedTuple, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -46,8 +45,7 @@ SECTIONS = ("totals", "simd", "itypes", "origins", "hot")
 """Parts that can be left out, by the names of the analyses that they show."""
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """Where the summary goes: a console, its width, whether it takes ASCII only."""
 
     console: Console

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -21,8 +22,7 @@ NARROWEST = 8
 Cell = str | Text
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column: numbers align right, text left. A flexible one gives way where space is
     short; `weight` says how much of the space it gets against the others. `least` is a
     width that it has in any case, so that a table drawn again and again stands still."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,7 @@ SimdKey = tuple[str, str]
 """Instruction set and width: ``("SSE2i", "128")``, ``("SSE1f", "scalar")``."""
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Instructions of a thread, a process or a run, by what they are.
 
     `itypes` counts by group (an instruction can be in several), `other` by
@@ -50,8 +49,7 @@ class Counts:
         return self.simd.total()
 
 
-@dataclass(frozen=True)
-class ThreadView:
+class ThreadView(NamedTuple):
     """One thread; `blocks` counts the distinct blocks it entered."""
 
     tid: int
@@ -60,8 +58,7 @@ class ThreadView:
     counts: Counts
 
 
-@dataclass(frozen=True)
-class ProcessView:
+class ProcessView(NamedTuple):
     """One process image and its threads, in order of start."""
 
     pid: int
@@ -73,8 +70,7 @@ class ProcessView:
     counts: Counts
 
 
-@dataclass(frozen=True)
-class HotBlock:
+class HotBlock(NamedTuple):
     """A block, or the same block of several processes: instructions executed in it, times
     it was entered (left early included)."""
 
@@ -84,8 +80,7 @@ class HotBlock:
     place: str
 
 
-@dataclass(frozen=True)
-class RunView:
+class RunView(NamedTuple):
     """The whole run; `hot` in descending order of instructions."""
 
     processes: tuple[ProcessView, ...]

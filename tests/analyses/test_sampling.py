@@ -57,15 +57,14 @@ def test_processes_are_added_up_block_by_block() -> None:
     )
     places = {int(row): at for at, row in enumerate(order)}
     threads = tuple(
-        replace(
-            t,
+        t._replace(
             entries=t.entries[order],
             partial=np.array([(places[r], k, n) for r, k, n in t.partial.tolist()], np.int64).reshape(-1, 3),
             intervals=(),
         )
         for t in process.threads
     )
-    first = replace(process, threads=tuple(replace(t, intervals=()) for t in process.threads))
+    first = replace(process, threads=tuple(t._replace(intervals=()) for t in process.threads))
     (both,) = merge([[first], [replace(process, table=turned, threads=threads)]])
     assert both.table.address.tolist() == table.address.tolist()
     for thread, merged in zip(process.threads, both.threads, strict=True):

@@ -8,8 +8,7 @@ all times `boundary - budget`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ class Lengths(Protocol):
         """One length per slot (int64)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
+class _Base(NamedTuple):
     """What had been counted when an interval began at `position`, and the instructions that
     belong to it of the block the boundary fell into."""
 
@@ -42,8 +40,7 @@ class _Base:
     carried: dict[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(NamedTuple):
     """A boundary in the block last counted, in case the thread leaves that block before it gets there."""
 
     base: _Base

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from iced_x86 import (
     Code,
@@ -75,8 +75,7 @@ class Kind(IntEnum):
     INVALID = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """`reads` and `kills` are the flags read, and surely overwritten whatever they were.
 
     `displacement` is the offset in the encoding of a RIP-relative operand's
