@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from engines.contract import Runner
-from engines.observed import converse
+from engines.observed import TIMEOUT, converse
 
 import livepro
 from fixtures import Builder, Fixture, freestanding
@@ -36,7 +36,7 @@ def test_qemu_user_agrees(fixture: Fixture, level: str, builder: Builder, tmp_pa
     shared.write_bytes(program.read_bytes())
     shared.chmod(0o755)
     expected = reference(shared)
-    native = subprocess.run([program], capture_output=True, timeout=60)
+    native = subprocess.run([program], capture_output=True, timeout=TIMEOUT)
     for engine in FAST if expected > _CAP else ENGINES:
         directory = tmp_path / engine
         directory.mkdir()
@@ -80,5 +80,5 @@ def test_nothing_for_other_machines_is_imported() -> None:
     )
     command = [sys.executable, "-c", script]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(livepro.__file__).parents[1])}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT)
     assert done.stdout.splitlines() == ["0 True", "[]"], done.stderr

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from engines.observed import Observed, observe
+from engines.observed import TIMEOUT, Observed, observe
 
 from fixtures import Builder, Fixture, assembly
 
@@ -211,7 +211,7 @@ class EngineContract:
     def test_behaves_as_without(self, name: str, output: bytes, builder: Builder, run: Runner) -> None:
         """Output and status are the program's own; `spin` ran 10 times 50 turns in each."""
         program = builder.hosted(name, *(["-static"] if name in ("groups", "job_control") else []))
-        native = subprocess.run([program], capture_output=True, timeout=20)
+        native = subprocess.run([program], capture_output=True, timeout=TIMEOUT)
         seen = run(program)
         assert native.stdout == output
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
@@ -233,7 +233,7 @@ class EngineContract:
         few = FEW_NUMBERED if name == "signal_flood" else "8"
         turns = many if self.heavy and not SLOW else few
         arguments = [turns, *([SIGNAL_PERIOD] if name != "generated" else [])]
-        native = subprocess.run([program, *arguments], capture_output=True, timeout=20)
+        native = subprocess.run([program, *arguments], capture_output=True, timeout=TIMEOUT)
         seen = run(program, *arguments)
         assert native.returncode == 0
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, 0)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
-from engines.observed import REPOSITORY
+from engines.observed import REPOSITORY, TIMEOUT
 from engines.region_contract import RegionContract
 
 
@@ -39,5 +39,5 @@ class TestBlock(EngineContract, ControlContract, RegionContract):
         )
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
         command = [sys.executable, "-c", script]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT)
         assert done.stdout.splitlines()[-1:] == ["0 True True"], done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract, spin
-from engines.observed import OBSERVE, REPOSITORY, Observed, observe
+from engines.observed import OBSERVE, REPOSITORY, TIMEOUT, Observed, observe
 from engines.region_contract import RegionContract, run_cases
 
 from fixtures import Builder
@@ -65,7 +65,11 @@ def test_code_that_was_rewritten_is_called_without_stops(builder: Builder) -> No
     )
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
-        [sys.executable, "-c", script, program], env=environment, capture_output=True, timeout=60, text=True
+        [sys.executable, "-c", script, program],
+        env=environment,
+        capture_output=True,
+        timeout=TIMEOUT,
+        text=True,
     )
     assert done.stdout.splitlines() == ["19000", "38000", "[0, 0] 1"], done.stderr
 
@@ -93,7 +97,7 @@ def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, t
     handlers see its own code interrupted."""
     program = builder.hosted("signal_clock", "-static")
     options = {} if interval is None else {"interval_size": interval}
-    native = subprocess.run([program, "400"], capture_output=True, timeout=20)
+    native = subprocess.run([program, "400"], capture_output=True, timeout=TIMEOUT)
     seen = observe([program, "400"], tmp_path / "out", engine="translate", **options)
     assert native.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
     assert (seen.stdout, seen.stderr) == (native.stdout, b"")
@@ -107,7 +111,7 @@ def test_the_tracer_does_what_the_thread_would(name: str, turns: str, builder: B
     command = [str(CATCHING_UP), str(builder.hosted(name, "-static")), turns]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, timeout=60, text=True
+        [sys.executable, *command], env=environment, capture_output=True, timeout=TIMEOUT, text=True
     )
     assert done.stdout.splitlines()[-1] == "exit 0 compared some different []", done.stdout + done.stderr
 

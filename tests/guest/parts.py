@@ -35,8 +35,31 @@ NEVER = (
 )
 """Tests that an emulated machine is too slow for."""
 
-LONG: tuple[str, ...] = ()
-"""Tests that are run with --all only: what they prove of AArch64, others do."""
+LONG = (
+    f"{STEP}test_several_threads",
+    f"{STEP}test_code_that_is_patched",
+    f"{STEP}test_handlers_are_inherited",
+    f"{BLOCK}test_agrees_with_the_step_engine",
+    f"{BLOCK}test_two_runs_of_a_dynamic_program_are_equal",
+    f"{BLOCK}test_many_short_threads",
+    f"{BLOCK}test_processes_of_every_kind",
+    f"{BLOCK}test_reset_snapshot_pause_and_resume[0]",
+    f"{TRANSLATE}test_region_in_a_library_that_is_loaded_later",
+    *(
+        f"{engine}{test}"
+        for engine in (BLOCK, f"{TRANSLATE}TestTranslate::")
+        for test in (
+            "test_children_ignored",
+            "test_handlers_are_inherited[ignore]",
+            "test_threads_that_run_meanwhile[0]",
+            *(f"test_behaves_as_without[{name}-" for name in ("dynamic", "timers", "job_control")),
+            "test_generated_code_and_signals_in_a_loop[signal_flood-",
+        )
+    ),
+)
+"""Tests that are run with --all only: programs with libc (20 s each under the block and translate
+engines), where another engine's test, or another test of the engine, proves much the same. (Deselected
+by how their names begin.)"""
 
 
 @dataclass(frozen=True)
