@@ -45,7 +45,9 @@ def _foresee(state: TranslatedThread, registers: Any) -> None:
         place = space.locate(pc)
         if (place is not None and place.exact) or pc in space.exits or pc in space.handlers:
             break
-        if space.stop_at(pc) is not None or not catch_up(registers, words, state.area, state.thread.read):
+        if space.stop_at(pc) is not None or not catch_up(
+            registers, words, state.area_address, state.thread.read
+        ):
             break
         steps += 1
     if steps:

@@ -142,7 +142,7 @@ class Regions(Halting):
         registers = thread.registers()
         setattr(registers, name, address)
         while (found := self._boundary(space, getattr(registers, name), within)) is None:
-            if not self._backend.catch_up(registers, state.words, state.area, thread.read):
+            if not self._backend.catch_up(registers, state.words, state.area_address, thread.read):
                 break
         thread.set_registers(registers)
         address = getattr(registers, name)

@@ -274,7 +274,7 @@ class CacheRunner(CacheRoom):
 
     def _leave_native(self, state: TranslatedThread) -> None:
         """Give the thread its area back."""
-        area = state.space.memory.area_address(state.area)
+        area = state.area_address
         state.program_base = self._backend.enter_area(state.thread.tid, area, state.words)
 
     def _before_system_call(self, state: TranslatedThread) -> None:
@@ -288,7 +288,7 @@ class CacheRunner(CacheRoom):
             return  # a thread that is not watched yet must not enter a handler in the cache
         registers = thread.registers()
         actions = self._actions[thread.process]
-        area = space.memory.area_address(state.area)
+        area = state.area_address
         state.change = actions.begin(thread.tid, registers, names, state.words, area, space.entry)
         if state.change is not None:
             thread.set_registers(registers)

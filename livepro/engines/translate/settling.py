@@ -70,7 +70,7 @@ class Settler(CacheRunner):
             if stop is not None:
                 if self._arrived(state, stop, registers):
                     return
-            elif not self._backend.catch_up(registers, state.words, state.area, thread.read):
+            elif not self._backend.catch_up(registers, state.words, state.area_address, thread.read):
                 break
         if fault:
             raise RuntimeError(f"fault in the translator's own code at {getattr(registers, name):#x}")

@@ -100,6 +100,11 @@ class TranslatedThread:
         self.repeating = b""
         self.within: Block | None = None
 
+    @property
+    def area_address(self) -> int:
+        """Where its area is in the target."""
+        return self.space.memory.area_address(self.area)
+
     def adjust(self, slot: int, executed: int, charged: int) -> None:
         """It left the block of `slot` after `executed` instructions, `charged` having been taken
         from its budget for it. To be told after the tally is."""
