@@ -63,6 +63,9 @@ public class Busy {
 class Program:
     """A program that runs; `check` raises AssertionError when it does not do what it should."""
 
+    opens_files = False
+    """Whether its descriptors come and go by themselves."""
+
     def __init__(self, target: Target, right: tuple[int, str], last_word: str = "") -> None:
         self.target = target
         self._right = right
@@ -86,6 +89,7 @@ class Server(Program):
     """fixtures/c/attach_server.c, and clients that ask it all the time."""
 
     CLIENTS = 4
+    opens_files = True  # a connection each
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, (7, "done\n"))
@@ -204,6 +208,7 @@ PROGRAMS: dict[str, Callable[[Path], Program]] = {
     "java": java,
     "java-serial": lambda place: java(place, "-XX:+UseSerialGC"),
     "java-parallel": lambda place: java(place, "-XX:+UseParallelGC"),
+    "java-shenandoah": lambda place: java(place, "-XX:+UseShenandoahGC"),
     "java-z": lambda place: java(place, "-XX:+UseZGC"),
 }
 """By name, what starts them in a directory for what is built. `java` has the default collector, G1."""
