@@ -52,6 +52,13 @@ def trap_pending(tid: int) -> bool:
     return bool(int(proc.status_field(tid, "SigPnd"), 16) >> signal.SIGTRAP - 1 & 1)
 
 
+def sent(tid: int) -> bool:
+    """Whether somebody has sent the signal that a thread is about to be delivered. Raises OSError."""
+    info = ptrace.signal_info(tid)
+    # AArch64 reports a step on the way out of a system call with such a code, but as if by nobody.
+    return info is not None and info.code <= 0 and info.pid != 0
+
+
 def absorb_trap(tid: int) -> int:
     """Have a trap that the tracing caused, and that has yet to be reported, reported now: it
     would end the program. Returns the signal to deliver, 0 if none. Raises OSError."""
@@ -63,9 +70,6 @@ def absorb_trap(tid: int) -> int:
         if stop_event(status):
             continue
         number = stop_signal(status)
-        info = ptrace.signal_info(tid)
-        # AArch64 reports a step on the way out of a system call as if nobody had sent it.
-        sent = info is not None and info.code <= 0 and info.pid != 0
-        if number != signal.SIGTRAP or sent:
+        if number != signal.SIGTRAP or sent(tid):
             return number
     return 0

@@ -177,7 +177,7 @@ class Tracer(TakingOver):
             self.listener.interrupted(thread)
         if self.leaving and self.listener.part(thread):
             return
-        if stopping:
+        if stopping and not self.leaving:  # else it must get to where it can part, stopped or not
             ptrace.call(ptrace.PTRACE_LISTEN, thread.tid)
         else:
             self.listener.resume(thread)

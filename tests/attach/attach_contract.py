@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 from attach.observe_attach import observe
-from attach.targets import TIMEOUT, Target, command_line, wait_until_traced
+from attach.targets import TIMEOUT, Target, command_line, eventually, wait_until_traced
 from elftools.elf.elffile import ELFFile
 from engines.control_contract import spin
 
@@ -86,8 +86,7 @@ class AttachContract:
         """And one that is stopped when it is let go; the count between is exact."""
         with Target(loop.program) as target:
             counter = int(target.ready, 16)
-            while not target.word(counter):
-                time.sleep(0.01)
+            eventually(lambda: target.word(counter))
             target.process.send_signal(signal.SIGSTOP)
             target.wait_for_state("T")
             began = loop.total(target.word(counter), target.pc)

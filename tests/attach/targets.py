@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +23,14 @@ from livepro.tracee.seize import caught
 TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
 """Seconds after which something counts as hung."""
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def eventually(condition: Callable[[], object], what: str = "") -> None:
+    """Wait until a condition holds. Raises AssertionError when it does not in time."""
+    until = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < until, what or "it does not happen"
+        time.sleep(0.01)
 
 
 class Target:
@@ -62,10 +71,7 @@ class Target:
 
     def wait_for_state(self, letter: str) -> None:
         """Wait until it is in a state."""
-        until = time.monotonic() + TIMEOUT
-        while self.state != letter:
-            assert time.monotonic() < until, f"it is {self.state}, not {letter}"
-            time.sleep(0.01)
+        eventually(lambda: self.state == letter, f"it does not get to state {letter}")
 
     def tracers(self) -> dict[int, int]:
         """Who traces its threads (0: nobody)."""
@@ -134,8 +140,5 @@ def command_line(*arguments: str | Path | int, **options: Any) -> subprocess.Pop
 
 def wait_until_traced(target: Target) -> None:
     """Wait until a target has a tracer and runs under it."""
-    until = time.monotonic() + TIMEOUT
-    while "TracerPid:\t0" in Path(f"/proc/{target.pid}/status").read_text():
-        assert time.monotonic() < until, "nobody attaches"
-        time.sleep(0.02)
+    eventually(lambda: proc.tracer(target.pid), "nobody attaches")
     time.sleep(0.2)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import time
 from typing import Any
 
 import pytest
 from attach.observe_attach import observe
-from attach.targets import Target
+from attach.targets import Target, eventually
 
 from fixtures import Builder
 from livepro.isa import for_machine
@@ -54,8 +53,7 @@ def test_filtered_process_without_the_privilege(builder: Builder, monkeypatch: p
 
 
 def wait_for_filter(target: Target) -> None:
-    while proc.status_field(target.pid, "Seccomp") != "2":
-        time.sleep(0.01)
+    eventually(lambda: proc.status_field(target.pid, "Seccomp") == "2")
 
 
 @pytest.mark.parametrize("engine", ["translate", "block"])
@@ -105,21 +103,33 @@ def test_a_restartable_sequence_is_aborted(builder: Builder) -> None:
     """As by the kernel, which looks where the thread is when it runs on: elsewhere, by then."""
     structure = for_machine("x86_64").registers.structure
     with Target(builder.hosted("attach_rseq")) as target:
-        start, end, aborted, area, aborts = (int(word, 16) for word in target.ready.split())
+        start, end, aborted, area, aborts, begun = (int(word, 16) for word in target.ready.split())
         memory = Memory(target.pid)
-        while not target.word(aborts):  # until then it may be on its way there
-            time.sleep(0.01)
-        with Stopped(target.pid):
-            registers = ptrace.get_registers(target.pid, structure)
-            # The kernel moves it once it runs on; until then it is where it was stopped.
-            assert start <= registers.rip < end
+
+        def wait_for_the_next() -> None:
+            seen = target.word(begun)
+            eventually(lambda: target.word(begun) > seen)
+
+        def stopped_within() -> bool:
+            wait_for_the_next()
+            with Stopped(target.pid):
+                registers = ptrace.get_registers(target.pid, structure)
+                if not start <= registers.rip < end:
+                    return False  # the kernel has moved it, as it was about to run on when it was stopped
+                look(registers)
+            return True
+
+        def look(registers: Any) -> None:
             assert rseq.abort(target.pid, registers.rip, memory.read, memory.write) == aborted
             assert target.word(area + 8) == 0
             assert rseq.abort(target.pid, registers.rip, memory.read, memory.write) == registers.rip
             registers.rip = aborted
             ptrace.set_registers(target.pid, registers)
+
+        eventually(stopped_within)
         memory.close()
         for _ in range(3):
+            wait_for_the_next()  # the one that it was let go in is none for the kernel any longer
             before = target.word(aborts)
             seen = observe(target.pid, engine="translate", seconds=0.4)
             assert seen["instructions"] > 1000

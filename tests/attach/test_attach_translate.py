@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
 from pathlib import Path
 
 import pytest
-from attach.attach_contract import AttachContract
+from attach.attach_contract import AttachContract, Loop
 from attach.observe_attach import observe
 from attach.targets import TIMEOUT, Target
 
@@ -64,3 +67,25 @@ class TestTranslateAttach(AttachContract):
                 assert seen["warnings"] == []
                 assert target.shape() == before
             assert target.end() == (0, "wrong 0\n", "")
+
+    @pytest.mark.parametrize("call", [1, 12])
+    def test_stopped_during_a_call_made_inside_it(
+        self, call: int, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """SIGSTOP cannot be held off, and is not lost."""
+        request, steps = ptrace.call, itertools.count(1)
+
+        def stopping(kind: int, tid: int, address: int = 0, data: int = 0) -> None:
+            if kind == ptrace.PTRACE_SINGLESTEP and next(steps) == call:
+                os.kill(target.pid, signal.SIGSTOP)
+            request(kind, tid, address, data)
+
+        with Target(loop.program) as target:
+            before = target.shape()
+            monkeypatch.setattr(ptrace, "call", stopping)
+            assert observe(target.pid, engine=self.engine, seconds=0.3)["warnings"] == []
+            assert next(steps) > call
+            assert target.shape() == before
+            target.wait_for_state("T")
+            target.process.send_signal(signal.SIGCONT)
+            assert target.end() == (7, "done\n", "")

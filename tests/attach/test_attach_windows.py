@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from attach.targets import TIMEOUT, Target, command_line
+from attach.targets import TIMEOUT, Target, command_line, eventually
 
 import livepro
 from fixtures import Builder
@@ -67,10 +67,8 @@ def test_process_that_ends_between_windows(target: Target) -> None:
     """What was seen of it until then is reported."""
 
     def ending() -> None:
-        while tracer(target) == "0":
-            time.sleep(0.01)
-        while tracer(target) != "0":
-            time.sleep(0.01)
+        eventually(lambda: tracer(target) != "0")
+        eventually(lambda: tracer(target) == "0")
         target.process.send_signal(signal.SIGTERM)
 
     with target:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from typing import Any
 
 from livepro.engines.translate.backend import Backend
-from livepro.engines.translate.memory import HELD_OFF, check_result, ended
+from livepro.engines.translate.memory import HELD_OFF, check_result, ended, run_to_trap
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.wait import WALL, stop_event, stop_signal
+from livepro.linux.wait import WALL, stop_event
 from livepro.tracee import TracedProcess
 from livepro.tracee.seccomp import unfiltered
 
@@ -73,15 +72,10 @@ class SteppedCalls:
         try:
             ptrace.set_registers(tid, registers)
             while True:
-                ptrace.call(ptrace.PTRACE_SINGLESTEP, tid)
-                status = os.waitpid(tid, WALL)[1]
-                ended(tid, status)
-                if stop_event(status):
-                    interrupted = True
-                elif stop_signal(status) == signal.SIGTRAP:
-                    after = ptrace.get_registers(tid, layout.structure)
-                    if getattr(after, layout.pc) != self._gadget:
-                        break
+                interrupted |= run_to_trap(ptrace.PTRACE_SINGLESTEP, tid)
+                after = ptrace.get_registers(tid, layout.structure)
+                if getattr(after, layout.pc) != self._gadget:
+                    break
             result = int(getattr(after, layout.syscall_result))
         finally:
             with contextlib.suppress(ProcessLookupError):

@@ -6,7 +6,6 @@ image, giving each thread an area for its counters, forks, and what was counted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Sequence
 
 import numpy as np
@@ -26,7 +25,6 @@ from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN
 from livepro.linux import ptrace
 from livepro.linux.vm import shares_handlers, shares_memory
-from livepro.linux.wait import WALL
 from livepro.tracee import TracedProcess, TracedThread
 
 
@@ -158,8 +156,12 @@ class TranslateEngine(Regions):
     def _open(self, thread: TracedThread) -> CodeSpace:
         """Map livepro's memory into a process that has just begun an image."""
         # At the exec stop the kernel has yet to store that call's result: let it leave the call.
-        ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid)
-        os.waitpid(thread.tid, WALL)
+        mask = ptrace.signal_mask(thread.tid)
+        ptrace.set_signal_mask(thread.tid, memory.HELD_OFF)
+        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid)
+        ptrace.set_signal_mask(thread.tid, mask)
+        if interrupted:
+            ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)
         entry = self._pc(thread.tid)
         text = thread.read(entry, len(self._backend.gadget))
         thread.write(entry, self._backend.gadget)

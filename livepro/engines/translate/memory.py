@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import mmap
 import os
@@ -22,6 +21,7 @@ from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 from livepro.tracee import TracedThread
 from livepro.tracee.seccomp import unfiltered
+from livepro.tracee.stops import sent
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-common.h
@@ -53,9 +53,8 @@ class Injector:
     gadget is a system call instruction followed by a breakpoint.
     """
 
-    def __init__(self, thread: TracedThread, layout_: Any, gadget: int, tkill: int) -> None:
+    def __init__(self, thread: TracedThread, layout_: Any, gadget: int) -> None:
         self._thread = thread
-        self._tkill = tkill
         self._layout = layout_
         self._gadget = gadget
 
@@ -83,27 +82,38 @@ class Injector:
         # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
         mask = ptrace.signal_mask(thread.tid)
         ptrace.set_signal_mask(thread.tid, HELD_OFF)
-        held: list[int] = []
-        interrupted = False
-        while True:
-            ptrace.call(ptrace.PTRACE_CONT, thread.tid)
-            status = os.waitpid(thread.tid, WALL)[1]
-            ended(thread.tid, status)
-            number_of = stop_signal(status)
-            if number_of == signal.SIGTRAP and not stop_event(status):
-                break
-            if not stop_event(status):
-                held.append(number_of)
-            interrupted |= stop_event(status) == ptrace.PTRACE_EVENT_STOP
+        interrupted = run_to_trap(ptrace.PTRACE_CONT, thread.tid)
         result = int(getattr(thread.registers(), registers_of.syscall_result))
         thread.set_registers(saved)
         ptrace.set_signal_mask(thread.tid, mask)
-        for number_of in held:
-            with contextlib.suppress(OSError):
-                ctypes.CDLL(None).syscall(self._tkill, thread.tid, number_of)
         if interrupted:
             ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)  # somebody waits for that stop
         return check_result(result, number, thread.tid)
+
+
+def run_to_trap(request: int, tid: int) -> bool:
+    """Have a thread that livepro makes call something run, by a ptrace `request`, until it traps; returns
+    whether it was told to stop meanwhile, by somebody who waits for that. Its signals are held off.
+
+    Those that cannot be are blocked when they come, and let through: each goes back into the queue, with
+    all it carries (ptrace_signal in kernel/signal.c). SIGSTOP cannot even be blocked: it stops the process,
+    and the thread runs on all the same.
+    """
+    interrupted, passed = False, 0
+    while True:
+        ptrace.call(request, tid, 0, passed)
+        status = os.waitpid(tid, WALL)[1]
+        ended(tid, status)
+        passed = 0
+        if stop_event(status):
+            interrupted |= stop_event(status) == ptrace.PTRACE_EVENT_STOP
+            continue
+        number = stop_signal(status)
+        if number == signal.SIGTRAP and not sent(tid):
+            return interrupted
+        if number != signal.SIGSTOP:
+            ptrace.set_signal_mask(tid, ptrace.signal_mask(tid) | 1 << number - 1)
+        passed = number
 
 
 def ended(tid: int, status: int) -> None:

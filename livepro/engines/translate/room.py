@@ -92,6 +92,6 @@ class CacheRoom(Deferring):
 
     def _sharing(self, thread: TracedThread, gadget: int) -> memory.Sharing:
         """Means to map more of livepro's memory, through a stopped thread."""
-        injector = memory.Injector(thread, self.isa.registers, gadget, self._numbers["tkill"])
+        injector = memory.Injector(thread, self.isa.registers, gadget)
         scratch = getattr(thread.registers(), self.isa.registers.sp) - memory.BELOW_RED_ZONE
         return memory.Sharing(injector, thread.process.memory, self._numbers, scratch)

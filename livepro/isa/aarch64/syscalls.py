@@ -21,7 +21,6 @@ TABLE = SyscallTable(
         "exit_group": 94,
         "restart_syscall": 128,
         "sigaltstack": 132,
-        "tkill": 130,
         "tgkill": 131,
         "rt_sigaction": 134,
         "rt_sigprocmask": 135,

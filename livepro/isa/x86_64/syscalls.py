@@ -32,7 +32,6 @@ TABLE = SyscallTable(
         "rt_sigsuspend": 130,
         "sigaltstack": 131,
         "arch_prctl": 158,
-        "tkill": 200,
         "remap_file_pages": 216,
         "restart_syscall": 219,
         "exit_group": 231,
