@@ -15,15 +15,25 @@ import livepro
 from livepro.session import Session
 
 
-def test_an_interrupt_before_there_is_a_program_reaches_it() -> None:
+def test_an_interrupt_before_there_is_a_program_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """livepro alone has been sent it, and the program takes longer to appear than it waits."""
     tracer = SimpleNamespace(signals_seen={}, live=[])
     session = Session(cast(Any, SimpleNamespace(tracer=tracer)), cast(Any, None))
+    look, looks = session._pass_on, []
+
+    def looking() -> None:
+        looks.append(1)
+        look()
+
+    monkeypatch.setattr(session, "_pass_on", looking)
     program = subprocess.Popen(["sleep", "600"])
     try:
         with session._signals():
             signal.raise_signal(signal.SIGINT)
-            time.sleep(0.6)  # two times that it looks for a program
+            until = time.monotonic() + 10
+            while len(looks) < 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            assert len(looks) >= 2
             assert program.poll() is None
             tracer.live.append(SimpleNamespace(pid=program.pid))
             assert program.wait(timeout=10) == -signal.SIGINT

@@ -118,13 +118,10 @@ class AttachContract:
                 assert target.shape() == before
             assert target.end() == (0, "failures 0\n", "")
 
-    @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
+    @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL", "SIGINT", "SIGHUP"])
     def test_signals_to_livepro_let_the_process_go(
         self, number: str, builder: Builder, tmp_path: Path
     ) -> None:
-        self.let_go_on_signal(number, builder, tmp_path)
-
-    def let_go_on_signal(self, number: str, builder: Builder, tmp_path: Path) -> None:
         with Target(builder.hosted("attach_waits")) as target:
             before = target.shape()
             out = tmp_path / "counts.json"
@@ -133,10 +130,7 @@ class AttachContract:
             tracing.send_signal(getattr(signal, number))
             tracing.communicate(timeout=TIMEOUT)
             assert tracing.returncode == (-signal.SIGKILL if number == "SIGKILL" else 0)
-            until = time.monotonic() + TIMEOUT
-            while target.shape() != before and time.monotonic() < until:
-                time.sleep(0.05)  # killed, it cannot say when it is through
-            assert target.shape() == before
+            eventually(lambda: target.shape() == before)  # killed, it cannot say when it is through
             assert target.end() == (0, "failures 0\n", "")
 
     def test_process_that_ends_meanwhile(self, loop: Loop, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from attach.attach_contract import AttachContract, Loop
@@ -18,11 +17,6 @@ from livepro.linux import ptrace
 
 class TestTranslateAttach(AttachContract):
     engine = "translate"
-
-    @pytest.mark.parametrize("number", ["SIGINT", "SIGHUP"])
-    def test_other_signals_do_the_same(self, number: str, builder: Builder, tmp_path: Path) -> None:
-        """Whatever the engine: it is asked in one way."""
-        self.let_go_on_signal(number, builder, tmp_path)
 
     @pytest.mark.parametrize(
         ("method", "call"), [("look_ahead", 1), ("entered", 1), ("_open_module", 2), ("_take", 5)]
