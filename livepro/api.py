@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 ENGINES = NAMES
 """Names that `run` takes for `engine`; auto chooses the one that suits the machine."""
 
+SMALLEST_CACHE = 1000
+"""Bytes that `cache_size` may be at least."""
+
 _ADDED = b"LC_CTYPE"
 _ADDED_VALUES = (b"C.UTF-8", b"C.utf8", b"UTF-8")  # Python/pylifecycle.c, _TARGET_LOCALES
 
@@ -65,6 +68,7 @@ def run(
     skip: int = 0,
     count: int = 0,
     cache: bool | str | Path = True,
+    cache_size: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
     live: Callable[[LiveRun], None] | None = None,
@@ -82,7 +86,9 @@ def run(
     `skip` instructions later, until one comes to `stop_at` or `count` have been counted; the
     program is then let go, and the result's `exit` is None. The result's `region` says what became
     of that. `cache` is the directory in which translated code is kept from run to run
-    (True: the user's own, False: none; see `livepro cache`). `progress` is called a few
+    (True: the user's own, False: none; see `livepro cache`). `cache_size` is about how many bytes
+    translated code may take in each process (None: 256 MB; the translate engine only); when there
+    would be more, all of it is dropped and translated anew, and no count with it. `progress` is called a few
     times a second while the command runs.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
     from any thread: `control.perform("reset")`. `serve` takes the same commands from
@@ -114,7 +120,7 @@ def run(
     region = _region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
-    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache, region)
+    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache, region, cache_size)
     chosen.warnings.extend(warnings)
     if control is not None:
         control(chosen.control)
@@ -146,6 +152,7 @@ def attach(
     skip: int = 0,
     count: int = 0,
     cache: bool | str | Path = True,
+    cache_size: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
     serve: bool = False,
@@ -179,7 +186,7 @@ def attach(
     region = _region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_process(place, pid)
-    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache, region)
+    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache, region, cache_size)
     chosen.warnings.extend(warnings)
     attachment = Attachment(chosen, machine, Limits(seconds, instructions))
     if started is not None:
@@ -262,6 +269,7 @@ def _engine(
     bbv_dialect: str,
     cache: bool | str | Path,
     region: Region,
+    cache_size: int | None,
 ) -> Engine:
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
     from livepro.analyses.bbv import next_cut
@@ -272,6 +280,10 @@ def _engine(
         raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")
     if interval_size < 0:
         raise LiveproError(f"An interval of {interval_size} instructions is not possible.")
+    if cache_size is not None and cache_size < SMALLEST_CACHE:
+        raise LiveproError(
+            f"A code cache of {cache_size} bytes is too small.", f"Give it {SMALLEST_CACHE} or more."
+        )
     if bbv_dialect not in ("exact", "exp-bbv"):
         raise LiveproError(f"There is no dialect '{bbv_dialect}'.", "Choose 'exact' or 'exp-bbv'.")
 
@@ -291,6 +303,7 @@ def _engine(
         measurable=measurable,
         kept=(default_directory() if cache is True else Path(cache)) if cache else None,
         region=region if region != Region() else None,
+        cache_size=cache_size,
     )
     return engine_class(name, machine.name)(machine, options)
 

@@ -84,6 +84,7 @@ def parser() -> Parser:
     how.add_argument(
         "--engine", choices=NAMES, default="auto", help="what watches the process (default: auto)"
     )
+    options.add_cache_size(how)
     how.add_argument(
         "--live",
         action=argparse.BooleanOptionalAction,

@@ -79,6 +79,17 @@ def add_to(out: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cache_size(out: argparse._ActionsContainer) -> None:
+    """Add the option that limits the translate engine's code cache."""
+    out.add_argument(
+        "--cache-size",
+        metavar="BYTES",
+        type=count,
+        help="let translated code take about so much memory in each process, 1K or more (default: 256M); "
+        "when it is full, all is dropped and translated anew, and no count is lost",
+    )
+
+
 _REGION = """\
 Counting begins when a thread first comes to --start-at and, from there,
 --skip instructions later; it ends when one comes to --stop-at, or after
@@ -116,6 +127,7 @@ def measuring(
         "live": live,
         "serve": True,
         "metrics": args.metrics,
+        "cache_size": args.cache_size,
     }
 
 

@@ -70,6 +70,7 @@ def parser() -> Parser:
         action="store_false",
         help="translate everything anew and keep nothing (see `livepro cache`)",
     )
+    options.add_cache_size(how)
     how.add_argument(
         "--children",
         choices=("follow", "ignore"),

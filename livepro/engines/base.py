@@ -45,7 +45,9 @@ class EngineOptions(NamedTuple):
     `cut` says where basic block vector intervals end (None: no intervals);
     `measurable` tells whether a process image is one that the ISA can decode;
     `kept` is the directory in which translated code is kept from run to run
-    (None: nowhere). `region` is the part of the run that counts (None: all).
+    (None: nowhere). `region` is the part of the run that counts (None: all). `cache_size` is about how
+    many bytes translated code may take in each process (None: as many as the engine likes); where it
+    would be more, all is dropped and translated anew.
     """
 
     follow_children: bool = True
@@ -53,6 +55,7 @@ class EngineOptions(NamedTuple):
     measurable: Callable[[int], bool] | None = None
     kept: Path | None = None
     region: Region | None = None
+    cache_size: int | None = None
 
 
 class Engine(ABC):

@@ -23,8 +23,10 @@ class ControlContract:
     """Reset, snapshot, pause, resume and status, from outside the program."""
 
     engine: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
 
     def converse(self, tmp_path: Path, steps: Sequence[Step], program: Path, **options: Any) -> Observed:
+        options = self.options | options
         seen = converse(steps, [program], tmp_path / "conversation.json", engine=self.engine, **options)
         assert seen.stderr == b""
         assert seen.faults == []

@@ -57,6 +57,10 @@ class RegionContract:
     """Counting begins and ends where it was asked to, to the instruction."""
 
     engine: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
+
+    def cases(self, program: Path, cases: Sequence[Case], tmp_path: Path) -> list[dict[str, Any]]:
+        return run_cases(self.engine, program, [self.options | case for case in cases], tmp_path)
 
     @pytest.mark.parametrize("size", [0, 7])
     def test_proved_regions(self, size: int, builder: Builder, tmp_path: Path) -> None:
@@ -81,7 +85,7 @@ class RegionContract:
         ]
         cases = [options | {"interval_size": size} for options, _ in ended]
         for (options, count), seen in zip(
-            ended, run_cases(self.engine, program, cases, tmp_path), strict=True
+            ended, self.cases(program, cases, tmp_path), strict=True
         ):
             assert seen == seen | {
                 "instructions": count,
@@ -101,7 +105,7 @@ class RegionContract:
             {"start_at": "finish", "stop_at": "work"},
             {"skip": 8, "count": ALL},
         ]
-        nowhere, short, on, fewer = run_cases(self.engine, program, cases, tmp_path)
+        nowhere, short, on, fewer = self.cases(program, cases, tmp_path)
         assert [(s["began"], s["ended"], s["instructions"]) for s in (nowhere, short, on, fewer)] == [
             (False, False, 0),
             (False, False, 0),
@@ -124,7 +128,7 @@ class RegionContract:
             {"skip": skip, "count": count, "interval_size": size}
             for skip, count, size in ((8, 0, 0), (13, 7, 0), (8, 4, 5), (10, 0, 5), (14, 6, 0))
         ]
-        for case, seen in zip(cases, run_cases(self.engine, program, cases, tmp_path), strict=True):
+        for case, seen in zip(cases, self.cases(program, cases, tmp_path), strict=True):
             assert (seen["exit"], seen["ended"], seen["faults"]) == (0, True, []), case
             counted, asked = seen["instructions"], case["count"] or whole - case["skip"]
             assert seen["intervals"] == (counted if case["interval_size"] else 0), case
@@ -135,6 +139,6 @@ class RegionContract:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""
         program = builder.hosted("pthreads", "-static")
         cases: list[Case] = [{"start_at": "spin", "skip": 500, "count": 2000}]
-        (seen,) = run_cases(self.engine, program, cases, tmp_path)
+        (seen,) = self.cases(program, cases, tmp_path)
         assert (seen["exit"], seen["ended"], seen["faults"]) == (0, True, [])
         assert abs(seen["instructions"] - 2000) <= late(seen["warnings"]), seen

@@ -63,7 +63,7 @@ def test_only_growth_is_worth_writing(tmp_path: Path) -> None:
 
 def test_a_unit_goes_to_another_place() -> None:
     """The module moved up by 0x100, its cache by 0x30: what leads out of the cache by 0xD0."""
-    parts = unit().placed(Origin(0x1100, 0x9030, 0x7000), first_slot=5)
+    parts = unit().placed(Origin(0x1100, 0x9030, 0x7000), first_cell=5)
     assert parts is not None
     hot, cold = parts
     assert hot.view("<i4").tolist() == [0x1008 + 5 * 8, 100 + 0xD0]

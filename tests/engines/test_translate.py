@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from engines.contract import EngineContract, Runner
@@ -32,6 +32,18 @@ class RunTwice(Runner):
         return super().__call__(*command, **options)
 
 
+TINY, SMALL = 1_000, 20_000
+"""Bytes of copies: some ten blocks, some hundred."""
+
+
+class Evicting(Runner):
+    """Runs commands in a code cache that holds only a part of them."""
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        tiny = Path(command[0]).stat().st_size < SMALL  # a program without libc
+        return super().__call__(*command, cache=False, cache_size=TINY if tiny else SMALL, **options)
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for translations that the tests share, as runs do."""
@@ -44,6 +56,17 @@ class TestTranslateKept(EngineContract):
     @pytest.fixture
     def run(self, tmp_path: Path, kept: Path) -> Runner:
         return RunTwice(self.engine, tmp_path, cache=str(kept))
+
+
+class TestTranslateEvicting(EngineContract, ControlContract, RegionContract):
+    """Everything is dropped again and again."""
+
+    engine = "translate"
+    options: ClassVar[dict[str, Any]] = {"cache_size": TINY}
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Runner:
+        return Evicting(self.engine, tmp_path)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program writes x86-64 code")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from livepro.engines.translate import layout
 from livepro.engines.translate.emitted import Emitted, Field
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.source import SourceBlock
@@ -18,10 +19,14 @@ from livepro.engines.window import Position
 from livepro.linux.proc import Mapping
 
 _SPARE = 1 << 16  # bytes left at the end of each part: more than any one block needs
+FIXED = 1 << 16
+"""Bytes at the end of each file for what is there for as long as the file is."""
+SMALLEST = 8 * _SPARE
+"""Bytes that a part of a file must have to be worth using."""
 
 
 class Block:
-    """A translated block: its source, counter slot, and where its copy is in the target.
+    """A translated block: its source, its slot, and where its copy is in the target.
 
     For the positions see `Emitted`.
     """
@@ -83,9 +88,10 @@ class Stop:
     "miss" nothing; "native" the block, the index of the instruction to be
     stepped at its own place, where to `resume`, whether the block was counted
     by then and whether the instruction `raises` a trap itself; "dropped" the
-    program's `pc`; "changed" the block, the index of the instruction the thread
-    is at, and whether the block was counted; "budget" the block and where to
-    `resume`. (Exits, the many, are in `CodeSpace.exits`.)"""
+    program's `pc`; "waited" the block, of which only this place behind a system call is left,
+    the index of the instruction there, and whether the block was counted; "changed" the
+    block, the index of the instruction the thread is at, and whether the block was counted;
+    "budget" the block and where to `resume`. (Exits, the many, are in `CodeSpace.exits`.)"""
 
     kind: str
     block: Block | None = None
@@ -115,23 +121,30 @@ class Record:
 
 
 class Cache:
-    """One code cache: copies grow from its start, stubs and literals from its middle.
+    """One code cache, all of a file (which begins at `base`) or a part of it, from `first` to `end`:
+    copies grow from its start, stubs and literals from its middle.
 
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
     `stale` once the module is remapped. `unit` is what was put back when it was
-    opened, counting from `first_slot` on.
+    opened, in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops` are
+    those of all caches of its generation.
     """
 
-    def __init__(self, index: int, file: SharedFile, module: Mapping | None = None, key: str = "") -> None:
+    def __init__(
+        self,
+        file: SharedFile,
+        module: Mapping | None = None,
+        key: str = "",
+        part: tuple[int, int] | None = None,
+    ) -> None:
         base = file.base
-        self.index = index
         self.base = base
-        self.end = base + file.size
-        self.middle = file.size // 2
+        self.first, self.end = part or (base, base + file.size - FIXED)
+        self.middle = (self.first - base + self.end - base) // 2 & -layout.PAGE if part else file.size // 2
         self.file = file
         self.map: Any = file.map
-        self.hot = self.seen_hot = base + 16
+        self.hot = self.seen_hot = self.first + 16
         self.cold = self.seen_cold = base + self.middle
         self.hot_end = self.cold - _SPARE
         self.cold_end = self.end - _SPARE
@@ -144,18 +157,22 @@ class Cache:
         self.stale = False
         self.record = Record()
         self.unit: Unit | None = None
-        self.first_slot = 0
+        self.first_slot = self.first_cell = 0
+        self.stops: dict[int, Stop] = {}
+        if part is not None and self.end == base + file.size:
+            self.hot_end, self.cold_end = self.first, self.end - 64  # not for copies
         self.recall: Callable[[Cache, int], Block]
 
     def fork(self, file: SharedFile) -> Cache:
         """The same for a copy of its file."""
-        child = Cache(self.index, file, self.module, self.key)
+        child = Cache(file, self.module, self.key, (self.first, self.end))
+        child.middle, child.hot_end, child.cold_end = self.middle, self.hot_end, self.cold_end
         child.hot, child.cold = self.hot, self.cold
         child.starts, child.blocks = self.starts.copy(), self.blocks.copy()
         child.stubs = self.stubs.copy()
         child.links = {target: fields.copy() for target, fields in self.links.items()}
         child.record = self.record.copy()
-        child.unit, child.first_slot = self.unit, self.first_slot
+        child.unit, child.first_slot, child.first_cell = self.unit, self.first_slot, self.first_cell
         child.stale = self.stale
         return child
 
@@ -168,6 +185,11 @@ class Cache:
     def room(self) -> bool:
         """Whether there is room for more copies."""
         return self.hot < self.hot_end and self.cold < self.cold_end
+
+    @property
+    def used(self) -> list[tuple[int, int]]:
+        """The ranges of addresses that hold anything, as (start, end)."""
+        return [(self.first, self.hot), (self.base + self.middle, self.cold)]
 
     def serves(self, pc: int) -> bool:
         """Whether the program's address `pc` is in this cache's module."""
@@ -229,22 +251,26 @@ class Caches:
 
     def __init__(self) -> None:
         self.all: list[Cache] = []
-        self._by_base: list[Cache] = []
+        self._by_address: list[Cache] = []
         self._by_module: list[Cache] = []
 
     def add(self, cache: Cache) -> None:
         """Take one more."""
         self.all.append(cache)
-        insort(self._by_base, cache, key=_base)
+        self.know(cache)
         if cache.module is not None:
             insort(self._by_module, cache, key=_module_start)
 
+    def know(self, cache: Cache) -> None:
+        """Take one that is found by its addresses only."""
+        insort(self._by_address, cache, key=_first)
+
     def at(self, address: int) -> Cache | None:
         """The cache that holds a target address of livepro's own, None for others."""
-        index = bisect_right(self._by_base, address, key=_base) - 1
-        if index < 0 or address >= self._by_base[index].end:
+        index = bisect_right(self._by_address, address, key=_first) - 1
+        if index < 0 or address >= self._by_address[index].end:
             return None
-        return self._by_base[index]
+        return self._by_address[index]
 
     def of_module(self, pc: int) -> Cache | None:
         """The cache of the module that the program's address `pc` is in."""
@@ -263,8 +289,8 @@ class Caches:
         return None
 
 
-def _base(cache: Cache) -> int:
-    return cache.base
+def _first(cache: Cache) -> int:
+    return cache.first
 
 
 def _module_start(cache: Cache) -> int:

@@ -117,6 +117,8 @@ class SignalDelivery(Settler):
     def _expect_return(self, state: TranslatedThread, pc: int) -> None:
         """Translate, while the handler runs, what it will return to."""
         space = state.space
+        if space.full:
+            return
         if pc not in space.lookup.landings and (pc in space.slots or space.cache_for(pc) is not None):
             began = time.perf_counter()
             space.translate(pc, landing=True, eager=0)

@@ -57,7 +57,7 @@ class TranslateEngine(Regions):
         state.budget = Budget(state.words, max(self._budget_cells, 1))
         self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
-            state.clock = IntervalClock(state.words, state.budget, tally, space, self.options.cut)
+            state.clock = IntervalClock(state.counters, state.budget, tally, space, self.options.cut)
             if self.control.paused:
                 state.clock.freeze(BETWEEN)
         self._enrol_share(state)
@@ -110,8 +110,8 @@ class TranslateEngine(Regions):
                 [create(areas.size, areas.base, executable=False, copy=(areas, []))],
             )
             caches = [
-                create(c.file.size, c.base, executable=True, copy=(c.file, space.used(c)))
-                for c in space.caches.all
+                create(g.file.size, g.file.base, executable=True, copy=(g.file, space.used(g)))
+                for g in space.grounds
             ]
             space = space.fork(process, memories, caches)
             self._free_areas[space] = []
@@ -186,6 +186,7 @@ class TranslateEngine(Regions):
         emitter = self._backend.emitter(data.base, self._watched, self._budget_cells)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.region = self.region
+        space.limit(self.options.cache_size)
         space.add_cache(cache)
         for number in self._watched:
             data.map[layout.WATCHED + number] = 1
@@ -230,7 +231,8 @@ class TranslateEngine(Regions):
         self._changing.discard(state.thread.tid)
         self._collect(state)
         state.tally.total = self._total(state)
-        state.words[: layout.COUNTERS // 8 + len(state.space.starts)] = 0
+        state.words[: layout.COUNTERS // 8] = 0
+        state.counters.clear()
         state.tally.closed = True
         self._free_areas[state.space].append(state.area)
 
@@ -238,8 +240,7 @@ class TranslateEngine(Regions):
     def _collect(state: TranslatedThread) -> None:
         if state.clock is not None:
             state.clock.finish()
-        first = layout.COUNTERS // 8
-        counters = state.words[first : first + len(state.space.starts)]
+        counters = state.counters.all()
         tally = state.tally
         for slot in np.flatnonzero(counters).tolist():
             tally.entries[slot] += int(counters[slot])
@@ -254,12 +255,11 @@ class TranslateEngine(Regions):
             self._write_down(self.records[process], space)
         super().process_ended(process)
         if space is not None:
-            kept = sum(cache.kept for cache in space.caches.all)
-            self._blocks += len(space.starts) - kept
+            kept = space.put_back
+            self._blocks += space.translated + len(space.cells) - kept
             self._blocks_put_back += kept
-            self._cache_bytes += sum(
-                end - start for cache in space.caches.all for start, end in space.used(cache)
-            )
+            self._cache_bytes += space.given_back + space.bytes
+            self._flushes += space.renewals
             if self._shelf is not None:
                 keep(space, self._shelf, self.isa.describe)
 
@@ -313,8 +313,10 @@ class TranslateEngine(Regions):
         lengths = state.space.lengths()
         window = state.tally.window
         if window.held is None:
-            first = layout.COUNTERS // 8
-            total = int(state.words[first : first + len(lengths)].astype(np.int64) @ lengths)
+            epoch = state.space.epoch
+            total = state.counters.instructions(lengths)
+            if epoch % 2 or state.space.epoch != epoch:
+                raise RuntimeError("counts are being moved")
         else:
             total = window.held.instructions(lengths)
         return total - window.base.instructions(lengths)

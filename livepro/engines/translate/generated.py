@@ -45,6 +45,10 @@ class GeneratedCode:
         else:
             self.labels[slot] = label
 
+    def begin_anew(self) -> None:
+        """All blocks have been dropped."""
+        self._addresses.clear()
+
     def repair(self) -> None:
         """Label what could not be labelled when it was translated, as far as it is still there."""
         for slot, pc in list(self._unknown.items()):

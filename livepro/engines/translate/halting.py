@@ -15,8 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import numpy as np
-
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
 from livepro.engines.translate import layout
@@ -31,7 +29,6 @@ from livepro.model import Flow
 from livepro.tracee import TracedThread
 from livepro.tracee.stops import WAIT_FLAGS, trap_pending
 
-_FIRST = layout.COUNTERS // 8
 _REP_ITERATIONS = layout.REP_ITERATIONS // 8
 
 _SPINS = 20  # polls before sleeping between them
@@ -59,7 +56,7 @@ class Halting(Leaving):
         state = self._state_of(tally)
         if state is None:
             return tally.raw_counts()
-        entries = state.words[_FIRST : _FIRST + len(state.space.starts)].astype(np.int64)
+        entries = state.counters.all()
         for slot, times in tally.entries.items():
             entries[slot] += times
         iterations = tally.rep_iterations + int(state.words[_REP_ITERATIONS])
@@ -100,7 +97,7 @@ class Halting(Leaving):
     @staticmethod
     def _execution(state: TranslatedThread, slot: int, *, charged: bool) -> int:
         """The number of the execution of a block that a thread is in."""
-        return int(state.words[_FIRST + slot]) + (not charged)
+        return state.counters.of(slot) + (not charged)
 
     def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
         slot, execution, furthest = state.furthest
@@ -155,8 +152,8 @@ class Halting(Leaving):
         state = self._state_of(tally)
         if state is None:
             return super().block_parts(tally, row)
-        source = state.space.block(row).source
-        return source.code, source.steps()
+        _, code, sizes = state.space.parts(row)
+        return code, sizes
 
     def _end_native(self, state: TranslatedThread) -> None:
         stop, before = state.native, state.before

@@ -14,19 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.recording import CutRule, ThreadTally
-from livepro.engines.translate import layout
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, Budget
 from livepro.engines.window import Position
 from livepro.model import Interval
 
-_FIRST = layout.COUNTERS // 8
-
 
 class Lengths(Protocol):
-    """Knows how many instructions each counter slot's block has."""
+    """Knows how many instructions each slot's block has."""
 
     def lengths(self) -> npt.NDArray[np.int64]:
         """One length per slot (int64)."""
+
+
+class Counters(Protocol):
+    """What a thread's counters say."""
+
+    def of(self, slot: int) -> int:
+        """Executions of one block."""
+
+    def all(self, size: int = -1) -> npt.NDArray[np.int64]:
+        """Executions of each block (int64, by slot; of the first `size` slots, or all)."""
 
 
 class _Base(NamedTuple):
@@ -54,13 +61,13 @@ class IntervalClock:
 
     def __init__(
         self,
-        words: npt.NDArray[np.uint64],
+        counters: Counters,
         budget: Budget,
         tally: ThreadTally,
         space: Lengths,
         cut: CutRule,
     ) -> None:
-        self._words = words
+        self._counters = counters
         self._budget = budget
         self._tally = tally
         self._space = space
@@ -123,14 +130,19 @@ class IntervalClock:
             self._budget.set(INTERVAL, ENDLESS)
 
     def _now(self, carried: dict[int, int], position: int) -> _Base:
-        counters = self._words[_FIRST : _FIRST + len(self._space.lengths())].astype(np.int64)
-        return _Base(position, counters, dict(self._tally.entries), dict(self._tally.partial), carried)
+        return _Base(
+            position,
+            self._counters.all(len(self._space.lengths())),
+            dict(self._tally.entries),
+            dict(self._tally.partial),
+            carried,
+        )
 
     def _vector(self) -> npt.NDArray[np.int64]:
         """Instructions executed in each block since the interval began (int64, per slot)."""
         lengths = self._space.lengths()
         base = self._base
-        entries = self._words[_FIRST : _FIRST + len(lengths)].astype(np.int64)
+        entries = self._counters.all(len(lengths))
         entries[: len(base.counters)] -= base.counters
         for slot, count in self._tally.entries.items():
             entries[slot] += count - base.entries.get(slot, 0)
@@ -143,7 +155,7 @@ class IntervalClock:
 
     def ran_out(self, slot: int) -> None:
         """The budget is spent: the boundary lies in the block last counted, of `slot`."""
-        executions = int(self._words[_FIRST + slot])
+        executions = self._counters.of(slot)
         if self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) != (slot, executions):
             self._cuts.clear()
         while (behind := -self._budget.left(INTERVAL)) > 0:
@@ -165,7 +177,7 @@ class IntervalClock:
 
     def _take_back(self, slot: int, position: int) -> None:
         """Undo the cuts in the block of `slot` behind a position that its last execution has not passed."""
-        executions = int(self._words[_FIRST + slot])
+        executions = self._counters.of(slot)
         ahead = self._boundary - position - self._budget.left(INTERVAL)
         while self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) == (slot, executions):
             last = self._cuts[-1]

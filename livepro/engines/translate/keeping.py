@@ -122,12 +122,15 @@ def _origin(space: CodeSpace, cache: Cache) -> Origin:
 def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
     """Put a kept translation into a module's new cache. False if it cannot be used there."""
     first = len(space.starts)
-    if first + len(unit) > layout.MAX_SLOTS // 2:
+    cell = space.cells.first + len(space.cells)
+    if not space.has_room_for(len(unit), len(unit.image)):
         return False
-    parts = unit.placed(_origin(space, cache), first)
+    parts = unit.placed(_origin(space, cache), cell)
     if parts is None:
         return False
     hot, cold = parts
+    if cache.first != cache.base:
+        return False
     if len(hot) > cache.middle or len(cold) > cache.end - cache.base - cache.middle:
         return False
     module = cache.module
@@ -137,7 +140,8 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
     view[cache.middle : cache.middle + len(cold)] = cold
     cache.hot = cache.base + len(hot)
     cache.cold = cache.base + cache.middle + len(cold)
-    cache.unit, cache.first_slot = unit, first
+    cache.unit, cache.first_slot, cache.first_cell = unit, first, cell
+    space.bytes += len(unit.image)
     stubs = (unit.stubs.astype(np.int64) + cache.base).tolist()
     targets = (unit.stub_targets.astype(np.int64) + module.start).tolist()
     cache.stubs.update(zip(targets, stubs, strict=True))

@@ -246,7 +246,7 @@ class Leaving(TakingOver):
         memory = space.memory
         if not memory.data.mapped_in(tid):
             return
-        files = [memory.data, *memory.windows, *(cache.file for cache in space.caches.all)]
+        files = [memory.data, *memory.windows, *(ground.file for ground in space.grounds)]
         calls = self._calls(process, tid)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile: gone with it
             # What tells that it has been done goes last.

@@ -13,7 +13,6 @@ from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.tracee import TracedProcess, TracedThread
 
-_FIRST = layout.COUNTERS // 8
 _REP_ITERATIONS = layout.REP_ITERATIONS // 8
 
 
@@ -29,6 +28,7 @@ def translated(
     if space is None:
         # Not begun, between counters and table, or settled.
         return stored(record, known) if record.settled else None
+    epoch = space.epoch
     lengths = space.lengths()[: len(space.mappings)]  # of what is complete
     threads = []
     for tally in list(record.tallies):
@@ -41,14 +41,14 @@ def translated(
         entries = np.zeros(len(lengths), np.int64)
         iterations = tally.rep_iterations
         if state is not None and running:
-            entries += state.words[_FIRST : _FIRST + len(lengths)].view(np.int64)
+            entries += state.counters.all(len(lengths))
             iterations += int(state.words[_REP_ITERATIONS])
         thread = limited(tally, entries, iterations, closed=closed)
         if running and states.get(tid) is not state:
             return None  # its counters are on their way into the tally
         threads.append(thread)
-    if spaces.get(record.process) is not space:
-        return None
+    if spaces.get(record.process) is not space or epoch % 2 or space.epoch != epoch:
+        return None  # or counts were being moved
     return LiveCounts(space, None, lengths, lambda slot: _block(space, slot), tuple(threads), False)
 
 

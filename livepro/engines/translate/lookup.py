@@ -36,6 +36,12 @@ class Lookup:
         self.miss = miss
         self._table[:] = memoryview(array("Q", [miss]) * layout.LOOKUP_ENTRIES)
 
+    def reset(self) -> None:
+        """Forget all landings."""
+        self._tails.clear()
+        self.landings.clear()
+        self.clear(self.miss)
+
     def fork(self, memory: ThreadAreas, patch: Callable[[int, int], None]) -> Lookup:
         """The same for a copy of the memory."""
         child = Lookup(memory, patch, self._shift)

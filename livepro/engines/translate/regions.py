@@ -9,22 +9,18 @@ What is left is always what the threads' counters say, so that no error can add 
 
 from __future__ import annotations
 
-import numpy as np
-
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
 from livepro.engines.region import Phase
-from livepro.engines.translate import layout
 from livepro.engines.translate.budget import ENDLESS, SHARE
 from livepro.engines.translate.cache import Block, Stop
-from livepro.engines.translate.halting import Halting
+from livepro.engines.translate.evicting import Evicting
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.tracee import TracedThread
 
-_FIRST = layout.COUNTERS // 8
 _FEW = 8  # instructions for each thread: less is not shared out, but left to one of them
 
 
@@ -33,7 +29,7 @@ def _ahead(position: Position) -> int:
     return position.charged - position.executed - position.owed
 
 
-class Regions(Halting):
+class Regions(Evicting):
     """The part of the translate engine that keeps to a region."""
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
@@ -87,7 +83,7 @@ class Regions(Halting):
     def _executed(self, state: TranslatedThread, position: Position) -> int:
         """All instructions that a thread which stands still at `position` has executed."""
         lengths, tally = state.space.lengths(), state.tally
-        total = int(state.words[_FIRST : _FIRST + len(lengths)].view(np.int64) @ lengths)
+        total = state.counters.instructions(lengths)
         total += sum(times * int(lengths[slot]) for slot, times in tally.entries.items())
         total += sum(times * count for (_, count), times in tally.partial.items())
         return total + position.executed - position.charged

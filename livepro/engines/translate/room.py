@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout, memory
@@ -42,9 +43,23 @@ class CacheRoom(Deferring):
         """Where the copy of the block at `pc` starts, None where nothing can be executed; `eager`: see
         `CodeSpace.translate`."""
         began = time.perf_counter()
-        start = state.space.translate(pc, landing=landing, eager=eager) if self._room(state, pc) else None
+        space = state.space
+        known = pc in space.lookup.landings if landing else pc in space.slots
+        room = known or not space.full or self._make_room(state)
+        if space.dropped is not None and space.half_full:
+            self._give_back(state)
+        room = room and self._room(state, pc)
+        start = space.translate(pc, landing=landing, eager=eager) if room else None
         self._translating += time.perf_counter() - began
         return start
+
+    @abstractmethod
+    def _make_room(self, state: TranslatedThread) -> bool:
+        """Drop all copies. False if it cannot be done now."""
+
+    @abstractmethod
+    def _give_back(self, state: TranslatedThread) -> bool:
+        """Use the room of dropped copies again. False if it cannot be done now."""
 
     def _room(self, state: TranslatedThread, pc: int) -> bool:
         """See to it that there is a cache near `pc`. False where nothing is mapped."""
@@ -80,6 +95,8 @@ class CacheRoom(Deferring):
             return False
         process.remapped()  # data that was mapped since is not looked at when it is
         key, unit = kept
+        if not space.cells.original:
+            key = ""  # what counts elsewhere than it is numbered is not kept
         size = cache_size(mapping)
         base = memory.free_near(process.space, mapping.start, size)
         file = self._sharing(state.thread, space.gadget).create(size, base, executable=True)

@@ -73,6 +73,7 @@ class CacheRunner(CacheRoom):
         self._blocks = 0
         self._blocks_put_back = 0
         self._cache_bytes = 0
+        self._flushes = 0
         self._shelf = self._open_shelf()
 
     # -- the loop
@@ -95,6 +96,7 @@ class CacheRunner(CacheRoom):
             "translation seconds": round(self._translating, 3),
             "cache bytes": self._cache_bytes,
             "lookups missed": self._missed_lookups,
+            "flushes": self._flushes,
         }
 
     def _watch(self) -> None:
@@ -133,6 +135,8 @@ class CacheRunner(CacheRoom):
             self._begin_native(state, stop)
         elif kind == "dropped":
             self._enter(state, stop.pc)
+        elif kind == "waited":
+            self._woke(state, stop)
         elif kind == "changed":
             self._changed(state, stop)
         elif kind == "budget":
@@ -155,9 +159,19 @@ class CacheRunner(CacheRoom):
         """Run on from the program's address `pc`, where a block starts."""
         start = self._translate(state, pc)
         if start is None:
-            self._step_natively(state, pc)
+            self._step_uncopied(state, pc)
         else:
             self._go(state, start)
+
+    def _woke(self, state: TranslatedThread, stop: Stop) -> None:
+        """Back from a system call in a copy that was dropped meanwhile."""
+        block = stop.block
+        assert block is not None
+        registers = state.thread.registers()
+        self._backend.behind_syscall(registers, stop.pc)
+        state.thread.set_registers(registers)
+        self._uncount(state, block, stop.index, counted=stop.counted)
+        self._enter(state, stop.pc)
 
     def _missed(self, state: TranslatedThread) -> None:
         """An indirect branch to an address that the lookup table does not have."""
@@ -165,25 +179,29 @@ class CacheRunner(CacheRoom):
         self._missed_lookups += 1
         target = self._backend.branch_target(tid)
         space = state.space
-        if self._translate(state, target, landing=True) is not None:
+        faults = self._backend.faults_before(target)
+        if not faults and self._translate(state, target, landing=True) is not None:
             self._go(state, space.lookup.landings[target])
             return
         registers = state.thread.registers()
         self._backend.give_back(registers, state.words)
-        if self._backend.faults_before(target):
+        if faults:
             # The processor faults before such a branch retires: undo what it did, and
             # let it fault at its own place. (Behind a return from a signal handler the fault
             # is at the target.)
             site = int(state.words[layout.SITE // 8]) & 0xFFFF_FFFF
             if site != layout.NOWHERE:
-                source = space.block(site)
+                source = space.counted_in(site)
                 written = self._backend.undo_branch(registers, source.source.facts[-1], state.words)
                 if written is not None:
                     state.thread.write(written[0], written[1].to_bytes(8, "little"))
                 state.native = Stop("native", source, 0, len(source.source.facts) - 1, 0, True)
                 target = source.source.pc + source.source.offsets[-2]
+                state.thread.set_registers(registers)
+                self._step_natively(state, target)
+                return
         state.thread.set_registers(registers)
-        self._step_natively(state, target)
+        self._step_uncopied(state, target)
 
     def _budget_spent(self, state: TranslatedThread, stop: Stop) -> None:
         """An interval of the thread's basic block vectors ends in the stop's block."""
@@ -227,6 +245,20 @@ class CacheRunner(CacheRoom):
         self._prepare_native(state, pc)
         ptrace.call(ptrace.PTRACE_SINGLESTEP, state.thread.tid)
 
+    def _step_uncopied(self, state: TranslatedThread, pc: int) -> None:
+        """Execute the instruction at the program's address `pc`, for which there is no room in the cache
+        (or it cannot be executed: then it will fault)."""
+        block = state.space.uncopied(pc)
+        if block is None:
+            self._step_natively(state, pc)
+            return
+        encoding = block.source.code[: block.source.offsets[1]]
+        if self.isa.decode_block(encoding, pc).reps[0]:
+            state.repeating = encoding
+            state.tally.rep_iterations += self.isa.rep_count(encoding, state.thread.registers())
+        raises = self._backend.raises_trap(encoding)
+        self._begin_native(state, Stop("native", block, 0, 0, 0, False, raises))
+
     def _prepare_native(self, state: TranslatedThread, pc: int) -> None:
         """Put a thread at the program's address `pc`, with its own registers, for one step.
 
@@ -253,7 +285,8 @@ class CacheRunner(CacheRoom):
         stop, state.native = state.native, None
         if stop is None:
             # Not known when it was stepped: known now, or it could not have run.
-            if state.space.translate(state.at) is not None and (block := state.space.find(state.at)):
+            block = state.space.uncopied(state.at)
+            if block is not None:
                 self._uncount(state, block, 1, counted=False)
             self._leave_native(state)
             self._enter(state, pc)
@@ -266,9 +299,11 @@ class CacheRunner(CacheRoom):
         if source.facts[index].flow is Flow.SYSCALL:
             self._after_system_call(state, returned=pc == source.pc + source.offsets[executed])
         if executed < len(source.facts):
-            if pc == source.pc + source.offsets[executed] and state.space.find(source.pc) is block:
+            in_force = stop.resume and state.space.find(source.pc) is block
+            if in_force and pc == source.pc + source.offsets[executed]:
                 self._go(state, stop.resume)
                 return
+        if executed < len(source.facts) or not stop.counted:
             self._uncount(state, block, executed, counted=stop.counted)
         self._enter(state, pc)
 

@@ -6,15 +6,17 @@ signals are the engine's business.
 
 from __future__ import annotations
 
-from livepro.engines.translate import layout
-from livepro.engines.translate.armed import ArmedTranslations
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
+from livepro.engines.translate.counters import HALF
 from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
+from livepro.engines.translate.generations import Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.renewing import RenewedTranslations
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.text import check_for
+from livepro.errors import LiveproError
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -22,7 +24,7 @@ _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
 
-class CodeSpace(ArmedTranslations):
+class CodeSpace(RenewedTranslations):
     """Translates the code of one address space on demand."""
 
     def __init__(
@@ -44,11 +46,22 @@ class CodeSpace(ArmedTranslations):
         """The same translations in a forked child, whose memory holds copies of the files."""
         child = CodeSpace(process, memory, self.backend, self.reader, self.emitter)
         self.copy_into(child, caches)
+        child.limits = self.limits
         child.generated = self.generated.fork(process, child.forget)
         child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         child.region, child._covered = self.region, self._covered.copy()
         child._unlanded, child._relanded = self._unlanded.copy(), self._relanded.copy()
         return child
+
+    def renew(self) -> None:
+        super().renew()
+        self._queue, self._returns, self._urgent = [], [], []
+        self._mapping = None
+        self._unlanded, self._relanded = set(), {}
+        for handler, entry in self._entries.items():
+            fixed = self.fixed_at(entry)
+            self._exit(fixed, entry + len(self.backend.jump) - 4, handler)
+        self._queue.clear()
 
     # -- translating
 
@@ -95,7 +108,7 @@ class CodeSpace(ArmedTranslations):
         it is written.
         """
         cache = self.cache_for(pc)
-        if cache is None or len(self.starts) + _CHAIN > layout.MAX_SLOTS:
+        if cache is None or len(self.cells) + _CHAIN > HALF:
             return None  # no counter left: the engine steps what it cannot translate
         source = self.text.decode(pc)
         if source is None:
@@ -158,14 +171,21 @@ class CodeSpace(ArmedTranslations):
             mapping = self._mapping = self.process.space.find(pc)
             self._check = check_for(mapping)
         check = self._check
-        details = self.emitter.emit(source, at, slot, self._live_out, check, owed)
+        cell = self.cells.take(slot)
+        details = self.emitter.emit(source, at, cell, self._live_out, check, owed)
+        if not self.cells.original and (details.owed or details.more_budgets):
+            details.owed = tuple((self._slot_of(cell), length) for cell, length in details.owed)
+            details.more_budgets = tuple(
+                (stop, resume, self._slot_of(cell)) for stop, resume, cell in details.more_budgets
+            )
         code = details.code
+        self.bytes += len(code)
         block = Block(source, slot, at, details)
         if slot == len(self._blocks):
             self.starts.append(at)
             self.mappings.append(mapping)
             self._blocks.append(block)
-        elif owed is None:
+        elif owed is None or isinstance(self._blocks[slot], Former):
             self.starts[slot] = at
             self._blocks[slot] = block
         if check is Check.ENTRY:
@@ -199,18 +219,26 @@ class CodeSpace(ArmedTranslations):
             or details.more_budgets
             or check is not Check.NEVER
         ):
-            self._note_stops(block, check)
+            self._note_stops(cache, block, check)
         return block
 
     def _slot(self, source: SourceBlock, owed: Owed | None) -> int:
-        """The counter slot for a copy: for one within an exclusive sequence the same that a copy
+        """The slot for a copy: for one within an exclusive sequence the same that a copy
         which can be entered has, or will have."""
         key = source.pc, source.code
         if owed is None:
-            return self._reserved.pop(key, len(self.starts))
+            slot = self._reserved.pop(key, None)
+            return self._numbered(source) if slot is None else slot
         slot = self.slots.get(source.pc)
         if slot is None:
-            slot = self._reserved.setdefault(key, len(self.starts))
+            slot = self._reserved.get(key)
+        if slot is None:
+            slot = self._reserved[key] = self._numbered(source)
+        return slot
+
+    def _slot_of(self, cell: int) -> int:
+        slot = self.cells.slot(cell)
+        assert slot is not None
         return slot
 
     def _revive(self, source: SourceBlock) -> Block | None:
@@ -249,6 +277,7 @@ class CodeSpace(ArmedTranslations):
             stub = cache.cold
             cache.cold += len(self._stop)
             cache.map[stub - cache.base : cache.cold - cache.base] = self._stop
+            self.bytes += len(self._stop)
             cache.stubs[target] = stub
             self.exits[stub] = target
         self._patch(cache, field, stub)
@@ -286,14 +315,16 @@ class CodeSpace(ArmedTranslations):
         entry = self._entries.get(handler)
         if entry is None:
             jump = self.backend.jump
-            cache = self.caches.general(handler, layout.REACH) or self.caches.all[0]
+            cache = self.fixed_near(handler)
             # Of one instruction, its field aligned: a thread is at its start, or not in it.
-            entry = (cache.cold + len(jump) + 3 & -4) - len(jump)
+            entry = (cache.hot + len(jump) + 3 & -4) - len(jump)
+            if entry + len(jump) > cache.base + cache.middle:
+                raise LiveproError("The program has too many signal handlers.", "Use `--engine block`.")
             self._write(cache, entry, jump)
-            cache.cold = entry + len(jump)
+            cache.hot = entry + len(jump)
             self._entries[handler] = entry
             self.handlers[entry] = handler
-            self._exit(cache, cache.cold - 4, handler)
+            self._exit(cache, cache.hot - 4, handler)
         return entry
 
     def _enter(self, cache: Cache, at: int, landing: Landing, pc: int, *, likely: bool) -> None:
@@ -320,7 +351,7 @@ class CodeSpace(ArmedTranslations):
         if live is None:
             slot = self.slots.get(pc)
             known = None if slot is None else self._blocks[slot]
-            source = known.source if known is not None else self.text.decode(pc)
+            source = known.source if isinstance(known, Block) else self.text.decode(pc)
             live = self._live[pc] = self.reader.live_in(source)
         return live
 

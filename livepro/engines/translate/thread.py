@@ -9,6 +9,7 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate.actions import Change
 from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.counters import ThreadCounters
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
@@ -51,6 +52,7 @@ class TranslatedThread:
         "budget",
         "change",
         "clock",
+        "counters",
         "deferred",
         "frame",
         "furthest",
@@ -80,6 +82,7 @@ class TranslatedThread:
         self.space = space
         self.area = area
         self.words = space.memory.area(area)
+        self.counters = ThreadCounters(self.words, space)
         self.mode = Mode.RUNNING
         self.native: Stop | None = None
         self.at = 0

@@ -7,6 +7,7 @@ when somebody asks what they are.
 from __future__ import annotations
 
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +16,32 @@ from livepro.engines.recording import BlockStore
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Caches, Place, Stop
+from livepro.engines.translate.counters import HALVES, Cells
 from livepro.engines.translate.emitted import Check
+from livepro.engines.translate.generations import Dropped, Former, Ground, Waited
 from livepro.engines.translate.lookup import Lookup
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.unit import Unit
 from livepro.linux.proc import Mapping
+
+
+class Restored(NamedTuple):
+    """Blocks that were put back: their slots from `first` on, what they are, and the module's own."""
+
+    first: int
+    unit: Unit
+    module: Mapping
 
 
 class Translations:
     """The translations of one address space.
 
-    `slots` leads from the program's address of a block to the counter slot of its valid
+    `slots` leads from the program's address of a block to the slot of its valid
     translation; by slot there are `starts` of copies, `mappings` and blocks
-    (`block`). `exits` leads from the address of a stub to the target that is yet
-    to be translated. `others` are mappings that get no cache of their own.
+    (`block`). `cells` are the counters in use. `exits` leads from the address of a stub to the
+    target that is yet to be translated. `others` are mappings that get no cache of their own.
+    `dropped` is the generation of copies before this one, as long as threads may be in it, `waited`
+    what is left of others for threads (by tid) that sleep there. `bytes` are those that copies take.
     """
 
     def __init__(self, memory: ThreadAreas, backend: Backend, reader: Reader, emitter: Emitter) -> None:
@@ -35,7 +49,14 @@ class Translations:
         self.backend = backend
         self.reader = reader
         self.emitter = emitter
+        self.grounds: list[Ground] = []
         self.caches = Caches()
+        self.cells = Cells(HALVES[0], original=True)
+        self.dropped: Dropped | None = None
+        self.waited: dict[int, Waited] = {}
+        self.bytes = 0
+        self.epoch = 0
+        """Odd while counts are moved from one place to another."""
         self.slots: dict[int, int] = {}
         self.starts: list[int] = []
         self.mappings: list[Mapping | None] = []
@@ -49,7 +70,9 @@ class Translations:
         self._stop = backend.stop
         self._synchronise = backend.synchronise
         self._stops: dict[int, Stop] = {}
-        self._blocks: list[Block | None] = []
+        self._blocks: list[Block | Former | None] = []
+        self._restored: list[Restored] = []
+        self._known: dict[tuple[int, bytes, object], int] = {}
         self._links: dict[int, list[int]] = {}
         self._reserved: dict[tuple[int, bytes], int] = {}
         self._versions: dict[tuple[int, bytes], Block] = {}
@@ -60,17 +83,27 @@ class Translations:
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
         """Let a forked child, whose memory holds copies of the files, have the same."""
         child.gadget, child.resume = self.gadget, self.resume
-        for mine, file in zip(self.caches.all, caches, strict=True):
-            cache = mine.fork(file)
-            cache.recall = child.recall
-            child.caches.add(cache)
+        child._stops = self._stops.copy()
+        child.grounds = [mine.fork(file) for mine, file in zip(self.grounds, caches, strict=True)]
+        files = {
+            mine.file.base: theirs.file for mine, theirs in zip(self.grounds, child.grounds, strict=True)
+        }
+        child.caches = self._copied(self.caches, child, files, child._stops)
+        child.cells = self.cells.copy()
+        if self.dropped is not None:
+            old = self.dropped
+            stops = old.stops.copy()
+            caches_ = self._copied(old.caches, child, files, stops)
+            child.dropped = Dropped(caches_, stops, old.exits.copy(), old.starts.copy(), old.cells.copy())
+        child.waited = self.waited.copy()
+        child.bytes = self.bytes
         child.slots = self.slots.copy()
         child.starts = self.starts.copy()
         child.mappings = self.mappings.copy()
         child.exits = self.exits.copy()
         child.lookup = self.lookup.fork(child.memory, child._patch_at)
         child.others = self.others.copy()
-        child._stops = self._stops.copy()
+        child._restored, child._known = self._restored.copy(), self._known.copy()
         child._blocks = self._blocks.copy()
         child._links = {target: fields.copy() for target, fields in self._links.items()}
         child._reserved = self._reserved.copy()
@@ -78,14 +111,50 @@ class Translations:
         child._lengths = self._lengths
         child._live = self._live.copy()
 
+    @staticmethod
+    def _copied(
+        caches: Caches, child: Translations, files: dict[int, SharedFile], stops: dict[int, Stop]
+    ) -> Caches:
+        """A forked child's caches."""
+        out = Caches()
+        for ground in child.grounds:
+            out.know(ground.fixed)
+        for mine in caches.all:
+            cache = mine.fork(files[mine.base])
+            cache.recall, cache.stops = child.recall, stops
+            out.add(cache)
+        return out
+
     # -- what has been translated
 
+    @property
+    def counting(self) -> tuple[Cells, ...]:
+        """The generations of counters that may hold counts."""
+        dropped = self.dropped
+        return (self.cells,) if dropped is None else (dropped.cells, self.cells)
+
     def block(self, slot: int) -> Block:
-        """The block that counts in `slot`."""
+        """The block of a slot, which has a copy."""
         block = self._blocks[slot]
         if block is None:
-            cache = self._restored(slot)
+            cache = next(c for c in self.caches.all if 0 <= slot - c.first_slot < c.kept)
             block = self.recall(cache, slot - cache.first_slot)
+        assert isinstance(block, Block)
+        return block
+
+    def counted_in(self, cell: int) -> Block:
+        """The block of a copy that counts in `cell`."""
+        slot = self.cells.slot(cell)
+        if slot is not None:
+            return self.block(slot)
+        assert self.dropped is not None
+        slot = self.dropped.cells.slot(cell)
+        assert slot is not None
+        block = self._blocks[slot]
+        if block is None:
+            cache = next(c for c in self.dropped.caches.all if 0 <= slot - c.first_slot < c.kept)
+            block = self.recall(cache, slot - cache.first_slot)
+        assert isinstance(block, Block)
         return block
 
     def recall(self, cache: Cache, row: int) -> Block:
@@ -95,67 +164,67 @@ class Translations:
         unit, module = cache.unit, cache.module
         assert unit is not None
         assert module is not None
-        slot = cache.first_slot + row
+        slot, start = cache.first_slot + row, cache.starts[row]
         pc, code, _ = unit.source(row)
         pc += module.start
         live = int(unit.live[row])
         source = self.reader.decode(self.backend.text(pc, code), pc)
-        details = self.emitter.emit(source, self.starts[slot], slot, lambda _: live, Check.NEVER)
+        details = self.emitter.emit(source, start, cache.first_cell + row, lambda _: live, Check.NEVER)
         if len(details.code) != int(unit.sizes[row]):
             raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
-        block = Block(source, slot, self.starts[slot], details)
-        cache.blocks[row] = self._blocks[slot] = block
-        self._note_stops(block, Check.NEVER)
+        block = cache.blocks[row] = Block(source, slot, start, details)
+        if self._blocks[slot] is None:
+            self._blocks[slot] = block
+        self._note_stops(cache, block, Check.NEVER)
         return block
 
     def stop_at(self, address: int) -> Stop | None:
         """What the int3 at a cache address is for, None if it is none of livepro's stops."""
         stop = self._stops.get(address)
+        if stop is None and (self.waited or self.dropped is not None):
+            stop = self._former_stop(address)
         if stop is None and self.locate(address) is not None:
             stop = self._stops.get(address)  # a copy put back, looked into just now
+            if stop is None and self.dropped is not None:
+                stop = self.dropped.stop_at(address)
         return stop
+
+    def _former_stop(self, address: int) -> Stop | None:
+        for waited in self.waited.values():
+            if waited.at == address:
+                return waited.stop
+        return None if self.dropped is None else self.dropped.stop_at(address)
 
     def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> dict[int, int]:
         """Enter the blocks that count in `slots` (ascending) in a store; returns the rows by slot,
         which ascend together."""
         rows: dict[int, int] = {}
         behind = 0
-        put_back = sorted((c for c in self.caches.all if c.unit is not None), key=lambda c: c.first_slot)
-        for cache in (*put_back, None):
-            first = len(self.starts) if cache is None else cache.first_slot
+        for restored in (*self._restored, None):
+            first = len(self.starts) if restored is None else restored.first
             for slot in slots[(slots >= behind) & (slots < first)].tolist():
-                block = self._blocks[slot]
-                assert block is not None
-                source = block.source
-                rows[slot] = store.append(source.pc, source.code, source.steps(), self.mappings[slot])
-            if cache is None:
+                rows[slot] = store.append(*self.parts(slot), self.mappings[slot])
+            if restored is None:
                 break
-            assert cache.unit is not None
-            assert cache.module is not None
-            behind = first + cache.kept
+            unit, module = restored.unit, restored.module
+            behind = first + len(unit)
             mine = slots[(slots >= first) & (slots < behind)]
-            pcs, codes, steps, kinds = cache.unit.rows(mine - first)
-            start = cache.module.start
-            row = store.extend(
-                [pc + start for pc in pcs], codes, steps, cache.module, kinds, cache.unit.instructions()
-            )
+            pcs, codes, steps, kinds = unit.rows(mine - first)
+            start = module.start
+            row = store.extend([pc + start for pc in pcs], codes, steps, module, kinds, unit.instructions())
             rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
         return rows
 
     def parts(self, slot: int) -> tuple[int, bytes, bytes]:
-        """The address and bytes of the block that counts in `slot`, and the sizes of its instructions."""
+        """The address and bytes of the block of a slot, and the sizes of its instructions."""
         block = self._blocks[slot]
+        if isinstance(block, Former):
+            return block
         if block is not None:
             return block.source.pc, block.source.code, block.source.steps()
-        cache = self._restored(slot)
-        assert cache.unit is not None
-        assert cache.module is not None
-        (pc,), (code,), (steps,), _ = cache.unit.rows(np.array([slot - cache.first_slot]))
-        return pc + cache.module.start, code, steps
-
-    def _restored(self, slot: int) -> Cache:
-        """The cache in which the copy that counts in `slot` was put back."""
-        return next(c for c in self.caches.all if 0 <= slot - c.first_slot < c.kept)
+        first, unit, module = next(r for r in self._restored if 0 <= slot - r.first < len(r.unit))
+        (pc,), (code,), (steps,), _ = unit.rows(np.array([slot - first]))
+        return pc + module.start, code, steps
 
     def find(self, pc: int) -> Block | None:
         """The valid translation of `pc`, if there is one."""
@@ -163,23 +232,25 @@ class Translations:
         return None if slot is None else self.block(slot)
 
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Instructions of the block of each counter slot (int64)."""
+        """Instructions of each slot's block (int64)."""
         with self._counting:
             return self._all_lengths()
 
     def _all_lengths(self) -> npt.NDArray[np.int64]:
         known = len(self._lengths)
         if known < len(self._blocks):
-            more = [len(block.source.facts) for block in self._blocks[known:] if block is not None]
+            more = [_length(block) for block in self._blocks[known:] if block is not None]
             self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
         return self._lengths
 
     def add_restored(self, cache: Cache, lengths: npt.NDArray[np.int64]) -> None:
-        """Give slots to the blocks of `cache.unit`, whose copies are in place."""
+        """Give slots and cells to the blocks of `cache.unit`, whose copies are in place."""
         unit, module = cache.unit, cache.module
         assert unit is not None
         assert module is not None
         first, count = cache.first_slot, len(unit)
+        self._restored.append(Restored(first, unit, module))
+        self.cells.take_all(first, count)
         pcs = (unit.pcs.astype(np.int64) + module.start).tolist()
         starts = (unit.starts.astype(np.int64) + cache.base).tolist()
         self.slots.update(zip(pcs, range(first, first + count), strict=True))
@@ -197,30 +268,43 @@ class Translations:
 
     # -- caches
 
-    def used(self, cache: Cache) -> list[tuple[int, int]]:
-        """The ranges of a cache's file that hold anything, as (start, end) offsets."""
-        return [(0, cache.hot - cache.base), (cache.middle, cache.cold - cache.base)]
+    def used(self, ground: Ground) -> list[tuple[int, int]]:
+        """The ranges of a file that hold anything, as (start, end) offsets."""
+        base = ground.file.base
+        dropped = [] if self.dropped is None else self.dropped.caches.all
+        waited = [(w.begin, w.end) for w in self.waited.values()]
+        used = [part for cache in (*self.caches.all, *dropped) if cache.base == base for part in cache.used]
+        used += [(start, end) for start, end in waited if base <= start < ground.fixed.first]
+        return [(start - base, end - base) for start, end in (*used, *ground.fixed.used)]
 
     def add_cache(self, file: SharedFile, module: Mapping | None = None, key: str = "") -> Cache:
-        """Begin a cache. The first holds the system call gadget, the stop that an empty table
-        entry leads to, and what returns from signal handlers lead to."""
-        cache = Cache(len(self.caches.all), file, module, key)
-        cache.recall = self.recall
-        base = file.base
-        self.caches.add(cache)
-        if cache.index == 0:
-            self.gadget = base
-            self._write(cache, base, self.backend.gadget)
-            miss = base + 8
-            self._write(cache, miss, self._stop)
+        """Begin a cache in a new file. The first file holds the system call gadget, the stop that an
+        empty table entry leads to, and what returns from signal handlers lead to."""
+        ground = Ground(file, module)
+        self.grounds.append(ground)
+        self.caches.know(ground.fixed)
+        if self.dropped is not None:
+            self.dropped.caches.know(ground.fixed)
+        if len(self.grounds) == 1:
+            fixed = ground.fixed
+            self.gadget = fixed.first
+            self._write(fixed, self.gadget, self.backend.gadget)
+            miss = fixed.first + 8
+            self._write(fixed, miss, self._stop)
             self._stops[miss] = Stop("miss")
             self.lookup.clear(miss)
             resume = self.emitter.resume()
             if resume:
-                self.resume = cache.hot
-                self._write(cache, self.resume, resume)
-                cache.hot += len(resume)
+                self.resume = fixed.hot
+                self._write(fixed, self.resume, resume)
+                fixed.hot += len(resume)
+        cache = Cache(file, module, key)
+        self._begin(cache)
         return cache
+
+    def _begin(self, cache: Cache) -> None:
+        cache.recall, cache.stops = self.recall, self._stops
+        self.caches.add(cache)
 
     def cache_for(self, pc: int) -> Cache | None:
         """The cache for a copy of code at `pc`: its module's, if that has one with room."""
@@ -238,20 +322,26 @@ class Translations:
             self._synchronise(cache.map, at, at + len(data))
 
     def cache_at(self, address: int) -> Cache:
-        """The cache that holds a target address of livepro's own. Raises KeyError for others."""
+        """The cache in use that holds a target address of livepro's own. Raises KeyError for others."""
         cache = self.caches.at(address)
         if cache is None:
             raise KeyError(hex(address))
         return cache
 
     def holds(self, address: int) -> bool:
-        """Whether a target address lies in a cache."""
-        return self.caches.at(address) is not None
+        """Whether a target address lies in livepro's files."""
+        return any(g.file.base <= address < g.file.base + g.file.size for g in self.grounds)
 
     def locate(self, address: int) -> Place | None:
         """Where a cache address is in the program, None for an address that is no copy's."""
         cache = self.caches.at(address)
-        return None if cache is None else cache.locate(address)
+        place = None if cache is None else cache.locate(address)
+        if place is None and self.waited:
+            found = (waited.locate(address) for waited in self.waited.values())
+            place = next((p for p in found if p is not None), None)
+        if place is None and self.dropped is not None:
+            place = self.dropped.locate(address)
+        return place
 
     # -- changing what is there
 
@@ -260,6 +350,7 @@ class Translations:
         at = cache.cold = (cache.cold + align - 1) & -align
         self._write(cache, at, data)
         cache.cold = at + len(data)
+        self.bytes += len(data)
         return at
 
     def _patch_at(self, field: int, destination: int) -> None:
@@ -269,6 +360,8 @@ class Translations:
         """Let the branch whose field is at `field` in `cache` lead to `destination`, over a
         long jump if it is far away."""
         if not self._link(cache.map, field - cache.base, destination - field):
+            if cache.cold >= cache.cold_end and not cache.starts:
+                return  # what outlives the rest goes over a stop then
             hop = self._cold(cache, self.backend.jump_far_away(self._arrival(destination)), 8)
             self._link(cache.map, field - cache.base, hop - field)
         if self._synchronise is not None:
@@ -298,20 +391,25 @@ class Translations:
         for field in (*cache.links.get(pc, ()), *cache.kept_links(pc)):
             self._patch(cache, field, start)
 
-    def _note_stops(self, block: Block, check: Check) -> None:
+    def _note_stops(self, cache: Cache, block: Block, check: Check) -> None:
         """Remember what the stops in a copy are for."""
+        stops = cache.stops
         source, details, at = block.source, block.details, block.start
         for offset, index, behind in details.natives:
             counted = offset >= block.counted
             encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
             raises = self.backend.raises_trap(encoding)
-            self._stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
+            stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
         for offset, index in details.changes:
-            self._stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
+            stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
         if check is not Check.NEVER:
             self._versions[source.pc, source.code] = block
         if details.budget is not None:
             stop, resume = details.budget
-            self._stops[at + stop] = Stop("budget", block, resume=at + resume)
+            stops[at + stop] = Stop("budget", block, resume=at + resume)
         for stop, resume, slot in details.more_budgets:
-            self._stops[at + stop] = Stop("budget", self.block(slot), resume=at + resume)
+            stops[at + stop] = Stop("budget", self.block(slot), resume=at + resume)
+
+
+def _length(block: Block | Former) -> int:
+    return len(block.sizes) if isinstance(block, Former) else len(block.source.facts)

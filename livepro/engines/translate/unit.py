@@ -82,9 +82,9 @@ class Unit:
     def __len__(self) -> int:
         return len(self.pcs)
 
-    def placed(self, there: Origin, first_slot: int) -> tuple[Array, Array] | None:
+    def placed(self, there: Origin, first_cell: int) -> tuple[Array, Array] | None:
         """The image's two parts (uint8) for another place, its first block counting in
-        `first_slot`. None where it cannot be: a displacement would not reach."""
+        `first_cell`. None where it cannot be: a displacement would not reach."""
         module, cache, data = (int(value) for value in self.origin)
         moved = there.module - module
         if moved and len(self.fixed_fields):
@@ -94,8 +94,8 @@ class Unit:
         if len(out) and max(int(out.max()), -int(out.min())) > _INT32_MAX:
             return None
         _scatter(image, self.out_fields, out.astype(np.int32))
-        _add(image, self.cell_fields, np.int32, first_slot * 8)
-        _add(image, self.slot_fields, np.int32, first_slot)
+        _add(image, self.cell_fields, np.int32, first_cell * 8)
+        _add(image, self.slot_fields, np.int32, first_cell)
         _add(image, self.data_fields, np.int32, there.data - data)
         _add(image, self.address_fields, np.int64, moved)
         _add(image, self.negated_fields, np.int64, -moved)
