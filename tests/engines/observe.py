@@ -79,21 +79,32 @@ def table_faults(table: BlockTable) -> list[str]:
 def digest(table: BlockTable, thread: ThreadCounts) -> str:
     """Equal for two runs that executed the same code at the same addresses equally often.
 
-    Blocks go in by address: the order in which threads first execute them is chance.
+    Blocks go in by address: the order in which threads first execute them is chance, and so is whether
+    one that was unmapped and came back the same has one row or two.
     """
     codes = [
         b"".join(table.instructions[f].code for f in forms)
         for forms in np.split(table.form, table.start[1:-1])
     ]
-    partial: dict[int, list[list[int]]] = {}
+    blocks = [(int(address), code.hex()) for address, code in zip(table.address, codes, strict=True)]
+    counts: Counter[tuple[int, str, int]] = Counter()
+    for block, times in zip(blocks, thread.entries.tolist(), strict=True):
+        counts[*block, 0] += times
     for row, prefix, times in thread.partial.tolist():
-        partial.setdefault(row, []).append([prefix, times])
-    rows = [
-        (int(address), codes[row].hex(), int(thread.entries[row]), partial.get(row, []))
-        for row, address in enumerate(table.address)
-        if thread.entries[row] or row in partial
-    ]
+        counts[*blocks[row], prefix] += times
+    rows = [(*key, times) for key, times in counts.items() if times]
     return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
+
+
+def vectors(table: BlockTable, thread: ThreadCounts) -> str:
+    """Equal for two runs whose intervals hold the same blocks, at the same addresses, equally often."""
+    rows = [
+        sorted(
+            zip(table.address[i.rows].tolist(), table.length[i.rows].tolist(), i.counts.tolist(), strict=True)
+        )
+        for i in thread.intervals
+    ]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
@@ -113,6 +124,7 @@ def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
             int(n) for n, i in zip(counts.tolist(), table.instructions, strict=True) if i.opcode == "FLDCW"
         ),
         "intervals": [interval.instructions for interval in thread.intervals],
+        "vectors": vectors(table, thread),
         "functions": {name: count for name, count in functions.items() if name and count},
         "digest": digest(table, thread),
         "faults": faults(table, thread),
@@ -149,6 +161,7 @@ def describe_run(result: RunResult) -> dict[str, Any]:
         "exit": result.exit,
         "instructions": result.instructions,
         "warnings": list(result.warnings),
+        "stats": dict(result.stats),
         "processes": [describe_process(process) for process in result.processes],
         "snapshots": [describe_snapshot(result, snapshot) for snapshot in result.snapshots],
     }

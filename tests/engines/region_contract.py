@@ -84,9 +84,7 @@ class RegionContract:
             ({"start_at": "work", "skip": WITHIN, "stop_at": "finish"}, ALL - 2 - LAST - WITHIN),
         ]
         cases = [options | {"interval_size": size} for options, _ in ended]
-        for (options, count), seen in zip(
-            ended, self.cases(program, cases, tmp_path), strict=True
-        ):
+        for (options, count), seen in zip(ended, self.cases(program, cases, tmp_path), strict=True):
             assert seen == seen | {
                 "instructions": count,
                 "intervals": count if size else 0,

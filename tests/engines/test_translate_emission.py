@@ -7,7 +7,7 @@ import pytest
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.emitted import Check, Emitted
-from livepro.engines.translate.x86_64 import encode
+from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
 
@@ -27,6 +27,14 @@ def copy(code: str, *, budgeted: bool = False, check: Check = Check.NEVER) -> Em
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
     emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, budgeted)
     return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
+
+
+@pytest.mark.parametrize(
+    ("code", "raises"), [("f1", True), ("66f1", True), ("41f1", True), ("7ff1", False), ("89f1", False)]
+)
+def test_what_raises_a_trap_of_its_own(code: str, raises: bool) -> None:
+    """int1, and not what ends with a byte like it (jg -15, mov ecx, esi)."""
+    assert machine.raises_trap(bytes.fromhex(code)) is raises
 
 
 COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"

@@ -90,7 +90,7 @@ class Dropped:
     def cache_at(self, address: int) -> Cache | None:
         """The cache of its own that holds a target address."""
         cache = self.caches.at(address)
-        if cache is None or not any(start <= address < end for start, end in cache.used):
+        if cache is None or not any(start <= address <= end for start, end in cache.used):
             return None
         return cache if cache.starts else None
 

@@ -19,6 +19,8 @@ GADGET = SYSTEM_CALL + b"\xcc"
 _AREA_BASE = Registers.gs_base.offset
 _TARGET = Registers.rax.offset
 _INT1 = 0xF1
+# Legacy prefixes and REX (SDM vol. 2, 2.1.1 and 2.2.1).
+_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3, *range(0x40, 0x50)))
 
 # struct ucontext, to which the stack pointer points at rt_sigreturn, up to its signal mask, and the
 # instruction pointer in it (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h).
@@ -121,4 +123,4 @@ def behind_syscall(registers: Any, pc: int) -> None:
 
 def raises_trap(encoding: bytes) -> bool:
     """Whether an instruction raises a debug exception that looks like a step's (int1)."""
-    return encoding[-1] == _INT1
+    return encoding[-1] == _INT1 and all(byte in _PREFIXES for byte in encoding[:-1])
