@@ -39,6 +39,9 @@ class Reader(Protocol):
         """The blocks from `pc` on that an exclusive sequence begun before goes through, up to the
         one with its store; none if there is no such way, as where there are no such sequences."""
 
+    def trim(self) -> None:
+        """Forget what encodings mean where there are very many: generated code has ever new ones."""
+
     def live_in(self, block: SourceBlock | None) -> int:
         """Flags that a block may read before it has overwritten them (None: any block)."""
 

@@ -91,6 +91,7 @@ class RenewedTranslations(ArmedTranslations):
         self._take_parts()
         self.exits = {stub: pc for ground in self.grounds for pc, stub in ground.fixed.stubs.items()}
         self.text.forget()
+        self.reader.trim()
         self.generated.begin_anew()
         self.renewals += 1
         self.epoch += 1

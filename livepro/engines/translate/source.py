@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from operator import sub
 from typing import Any
 
+MOST_KNOWN = 1 << 18
+"""Encodings whose meaning is remembered, when translations are dropped; libjvm has 100,000."""
+
 
 @dataclass(slots=True)
 class SourceBlock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from livepro.engines.translate.aarch64.facts import Exclusive, Facts, Kind, learn
-from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.source import MOST_KNOWN, SourceBlock
 
 _LONGEST = 16  # blocks that a sequence may go through
 _ADDRESS_MASK = (1 << 64) - 1
@@ -26,6 +26,11 @@ class Reader:
 
     def __init__(self) -> None:
         self._known: dict[int, Facts] = {}
+
+    def trim(self) -> None:
+        """Forget what encodings mean where there are very many: generated code has ever new ones."""
+        if len(self._known) > MOST_KNOWN:
+            self._known = {}
 
     def decode(self, text: Text, pc: int) -> SourceBlock:
         """The basic block at `pc`, which lies in `text`. Empty when its first instruction

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from iced_x86 import Decoder, DecoderError
 
-from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.source import MOST_KNOWN, SourceBlock
 from livepro.engines.translate.x86_64.facts import ALL, Facts, FactTable, Kind
 
 _SIGRETURN = 15  # rt_sigreturn: arch/x86/entry/syscalls/syscall_64.tbl
@@ -49,6 +49,11 @@ class Reader:
 
     def __init__(self) -> None:
         self._facts = FactTable()
+
+    def trim(self) -> None:
+        """Forget what encodings mean where there are very many: generated code has ever new ones."""
+        if len(self._facts.known) > MOST_KNOWN:
+            self._facts = FactTable()
 
     def decode(self, text: Text, pc: int) -> SourceBlock:
         """The basic block at `pc`, which lies in `text`. Empty when its first instruction
