@@ -107,7 +107,7 @@ class ControlContract:
         assert [t["instructions"] for t in empty] == [0] * 4
         assert whole[:6] == sorted(whole[:6])
         assert whole[6:] == sorted(whole[6:])
-        final = [dict(thread, intervals=[]) for thread in seen.threads]
+        final = [dict(thread, intervals=[], vectors="") for thread in seen.threads]
         assert [t for t in final if t["tid"] in {t["tid"] for t in held[-1]}] == held[-1]
         for thread in seen.threads:
             assert set(thread["intervals"][:-1]) <= {size}

@@ -104,7 +104,7 @@ def vectors(table: BlockTable, thread: ThreadCounts) -> str:
         )
         for i in thread.intervals
     ]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest() if rows else ""
 
 
 def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
