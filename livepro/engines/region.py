@@ -131,7 +131,7 @@ class RegionWatch:
             own = self._own.get(process)
             if own is None:
                 try:
-                    own = os.path.realpath(f"/proc/{process.pid}/exe")
+                    own = os.path.realpath(f"/proc/{process.living}/exe")
                 except OSError:
                     own = ""
                 self._own[process] = own

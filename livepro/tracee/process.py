@@ -66,6 +66,17 @@ class TracedProcess:
             return proc.AddressSpace([])
         return self._space
 
+    @property
+    def living(self) -> int:
+        """A thread of it that has not ended. The first one may, before others: then the kernel shows
+        nothing by the process's pid of what all threads share (memory, descriptors, program)."""
+        if proc.thread_state(self.pid) in "ZX":
+            with contextlib.suppress(ProcessLookupError):
+                for tid in proc.threads(self.pid):
+                    if proc.thread_state(tid) not in "ZX":
+                        return tid
+        return self.pid
+
     def remapped(self) -> None:
         """Say that the mappings may have changed."""
         self._space = None

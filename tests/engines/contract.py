@@ -217,6 +217,12 @@ class EngineContract:
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
         assert _function(seen.processes[0], "spin") == 10 * (2 * 50 + 2)
 
+    def test_children_of_a_process_whose_first_thread_has_ended(self, builder: Builder, run: Runner) -> None:
+        """By whose pid the kernel shows no memory any more."""
+        seen = run(builder.hosted("leaderless"))
+        assert (seen.stdout, seen.result["exit"]) == (b"3 4 1\n", 5)
+        assert sorted(process["exit"] or 0 for process in seen.processes)[-3:] == [3, 4, 5]
+
     def test_code_that_is_patched(self, builder: Builder, run: Runner) -> None:
         """The program rewrites its own function between calls of it."""
         seen = run(builder.hosted("patched", "-static"))

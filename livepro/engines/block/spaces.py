@@ -111,7 +111,7 @@ class Spaces(Patching):
         number = self.isa.syscalls.numbers.get("kcmp")
         shared = None
         if number is not None and parent is not None:
-            shared = shares_memory(number, tid, parent.pid)
+            shared = shares_memory(number, tid, parent.living)
         return otherwise if shared is None else shared
 
     def process_ended(self, process: TracedProcess) -> None:

@@ -43,9 +43,8 @@ class SteppedCalls:
     """
 
     def __init__(self, process: TracedProcess, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
-        self.pid = process.pid
+        self.tid = tid
         self._process = process
-        self._tid = tid
         self._layout = layout
         self._backend = backend
         self._gadget = gadget
@@ -54,11 +53,11 @@ class SteppedCalls:
         """Make one system call; returns its result. The thread is then in the stop of a step.
         Raises OSError when the call fails, ProcessLookupError when the thread is gone, LiveproError
         when its process may not be made to call."""
-        with unfiltered(self._tid, self._process):
+        with unfiltered(self.tid, self._process):
             return self._call(number, *arguments)
 
     def _call(self, number: int, *arguments: int) -> int:
-        tid, layout = self._tid, self._layout
+        tid, layout = self.tid, self._layout
         saved = ptrace.get_registers(tid, layout.structure)
         registers = ptrace.get_registers(tid, layout.structure)
         setattr(registers, layout.pc, self._gadget)

@@ -91,7 +91,7 @@ class TranslateEngine(Regions):
         if parent is not None and parent in self._spaces:
             self._inherited[process] = self._spaces[parent]
             actions = self._actions[parent]
-            if not shares_handlers(self._numbers["kcmp"], process.pid, parent.pid):
+            if not shares_handlers(self._numbers["kcmp"], process.pid, parent.living):
                 actions = actions.copy(process.pid)
         self._actions[process] = actions
 
@@ -99,7 +99,7 @@ class TranslateEngine(Regions):
         """The code space of a forked child: its parent's, if they share memory until an
         exec (vfork), else a copy."""
         process = thread.process
-        if not self._shares_memory(process.pid, space.process.pid):
+        if not self._shares_memory(process.pid, space.process.living):
             sharing = self._sharing(thread, space.gadget)
             create = sharing.create
             # One thread comes through a fork: one window of areas will do.
@@ -124,7 +124,7 @@ class TranslateEngine(Regions):
         space = self._spaces.get(parent)
         if space is None:
             return True
-        if self._shares_memory(tid, parent.pid):
+        if self._shares_memory(tid, parent.living):
             return False
         structure = self.isa.registers.structure
         registers = ptrace.get_registers(tid, structure)

@@ -59,9 +59,9 @@ class Injector:
         self._gadget = gadget
 
     @property
-    def pid(self) -> int:
-        """The process that the calls are made in."""
-        return self._thread.process.pid
+    def tid(self) -> int:
+        """The thread that makes the calls."""
+        return self._thread.tid
 
     def call(self, number: int, *arguments: int) -> int:
         """Make one system call; returns its result. Raises OSError on failure, LiveproError when
@@ -137,8 +137,8 @@ class Calls(Protocol):
     """Makes system calls inside a process."""
 
     @property
-    def pid(self) -> int:
-        """The process."""
+    def tid(self) -> int:
+        """The thread."""
 
     def call(self, number: int, *arguments: int) -> int:
         """Make one; returns its result. Raises OSError on failure."""
@@ -237,7 +237,7 @@ class Sharing:
         call, numbers = self._calls.call, self._numbers
         there = self._make_file()
         try:
-            here = os.open(f"/proc/{self._calls.pid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
+            here = os.open(f"/proc/{self._calls.tid}/fd/{there}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 _resize(here, size)
                 file = SharedFile(here, size)

@@ -89,7 +89,7 @@ class CacheRoom(Deferring):
         space, process = state.space, state.thread.process
         if self._shelf is None or mapping in space.others:
             return False
-        kept = self._shelf.take(process.pid, mapping)
+        kept = self._shelf.take(process.living, mapping)
         if kept is None:
             space.others.add(mapping)
             return False
