@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,12 @@ import pytest
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
 from engines.observed import REPOSITORY, TIMEOUT
-from engines.region_contract import RegionContract
+from engines.region_contract import RegionContract, late
+
+import livepro
+from fixtures import Builder
+from livepro.engines.block.engine import BlockEngine
+from livepro.linux import proc
 
 
 class TestBlock(EngineContract, ControlContract, RegionContract):
@@ -41,3 +47,22 @@ class TestBlock(EngineContract, ControlContract, RegionContract):
         command = [sys.executable, "-c", script]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT)
         assert done.stdout.splitlines()[-1:] == ["0 True True"], done.stderr
+
+    def test_stepped_onto_a_breakpoint_when_all_are_let_go(
+        self, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Which is lifted before the thread's stop is heard of: it stands before what was there."""
+        leave = BlockEngine.leave
+
+        def leaving(engine: BlockEngine) -> None:
+            for tid, state in engine._running.items():
+                while state.plan is None and proc.thread_state(tid) == "R":  # until it has made its step
+                    os.sched_yield()
+            leave(engine)
+
+        monkeypatch.setattr(BlockEngine, "leave", leaving)
+        program = builder.hosted("pthreads", "-static")
+        for count in range(2000, 2004):
+            result = livepro.run([str(program)], engine="block", start_at="spin", skip=500, count=count)
+            assert late(result.warnings) >= abs(result.instructions - count)
+            assert os.waitpid(result.processes[0].pid, 0)[1] == 0

@@ -142,10 +142,7 @@ class BlockEngine(Leaving):
     def _is_hit(self, state: BlockThread, pc: int) -> bool:
         """Whether a thread that was stepped has met the breakpoint on its block's terminator;
         if so, it has been dealt with."""
-        if not self._may_be_hit(state, pc):
-            return False
-        info = ptrace.signal_info(state.thread.tid)
-        if info is None or info.code != self.isa.breakpoint.si_code:
+        if not self._may_be_hit(state, pc) or not self._by_breakpoint(state):
             return False
         state.suspect = False
         self._load(state)
@@ -157,11 +154,22 @@ class BlockEngine(Leaving):
             self._refused(state, path)
         return True
 
+    def _by_breakpoint(self, state: BlockThread) -> bool:
+        """Whether what has stopped a thread is a breakpoint."""
+        info = ptrace.signal_info(state.thread.tid)
+        return info is not None and info.code == self.isa.breakpoint.si_code
+
+    def _met(self, state: BlockThread) -> bool:
+        pc = self._pc(state.thread.tid)
+        return self._may_be_hit(state, pc) and (
+            self._by_breakpoint(state) or (not state.watched and trap_pending(state.thread.tid))
+        )
+
     def _may_be_hit(self, state: BlockThread, pc: int) -> bool:
         """Whether a step from where the thread stands may meet the breakpoint on the block's terminator,
-        and then lead to `pc`."""
+        and then lead to `pc`. (The breakpoint may have been lifted since.)"""
         node, last = state.block, len(state.block.code) - 1
-        if node.site is None or not node.site.planted:
+        if node.site is None:
             return False
         held_back = state.index == last - 1 and node.code.quirks[state.index] is Quirk.SHADOW
         at_terminator = state.index == last or held_back
@@ -177,7 +185,7 @@ class BlockEngine(Leaving):
             return True
         if info is not None and info.code == self.isa.breakpoint.si_code:
             site = state.text.sites.get(pc - self.isa.breakpoint.pc_advance)
-            if site is not None and site.planted:
+            if site is not None:
                 # Something else than a terminator has led it out of its plan.
                 self._astray(state, site.address)
                 return True

@@ -8,6 +8,7 @@ nobody waits long; those that are inside one are stepped, and let go when they s
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.block.spaces import Spaces
@@ -51,6 +52,12 @@ class Leaving(Spaces):
             setattr(registers, self.isa.registers.pc, site.address)
             thread.set_registers(registers)
             self._stand(state, site.address)
+        elif state.plan is None and self._met(state):
+            # So it has by a step.
+            state.index = len(state.block.code) - 1
+            registers = thread.registers()
+            setattr(registers, self.isa.registers.pc, state.block.code.addresses[state.index])
+            thread.set_registers(registers)
         state.owed = False
         del self._running[thread.tid]
         self._states.pop(thread.tid, None)
@@ -60,6 +67,10 @@ class Leaving(Spaces):
         self._parted.append(state)
         self._halted(thread.tid, state.text)
         return True
+
+    @abstractmethod
+    def _met(self, state: BlockThread) -> bool:
+        """Whether a thread that was stepped has met the breakpoint on its block's terminator."""
 
     def _halted(self, tid: int, text: Text) -> None:
         """A thread that was running has stopped: with the last of them the breakpoints go."""
