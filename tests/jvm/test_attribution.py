@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,21 @@ def test_a_known_loop_counts_what_its_code_says(level: int, classes: Path, tmp_p
     assert sets & LEVELS[min(supported(level), 1)]
     widest = max(width for block in blocks for _, width, writes in block["code"] if writes)
     assert widest == {0: 128, 1: 256, 2: 256, 3: widest}[supported(level)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_vector_api_kernels_use_the_sets_they_may(level: int, classes: Path, tmp_path: Path) -> None:
+    """Each kernel checks its own results; what C2 makes of them keeps to the sets that are allowed."""
+    kernels = [f"{name}.vector" for name in ("axpy", "dot", "matmul", "convolve", "search")]
+    options = [*jdk.VECTOR_MODULE, "-XX:+UseSerialGC", f"-XX:UseAVX={level}"]
+    command = jdk.command("17", classes, "Workload", "60", *kernels, options=options)
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=jdk.TIMEOUT, check=True)
+    run = jdk.count(command, tmp_path / "out")
+    assert (run.seen["exit"], run.stdout) == (0, alone.stdout)
+    sets = set(run.machine["sets"]["C2"])
+    assert sets <= allowed(supported(level))
+    assert sets & LEVELS[supported(level)]
 
 
 @pytest.mark.long
