@@ -37,7 +37,9 @@ BOUND = 1.6
 def steady(command: Sequence[str], place: Path, limit: float) -> dict[str, int]:
     """Nanoseconds of the middle turn by kernel. Raises SystemExit when a run fails."""
     run = measure(command, place, limit)
-    if run.status or run.late:
+    if run.late:
+        sys.exit(f"{' '.join(command)} did not end within {limit:g} s (--limit)")
+    if run.status:
         sys.exit(f"{' '.join(command)} failed: {(place / 'errors').read_text()}")
     rows = [line.split() for line in (place / "output").read_text().splitlines()]
     return {row[0].partition(".")[0]: int(row[3]) for row in rows if row[1:2] == ["ns"]}

@@ -272,7 +272,7 @@ class Translations:
         """The ranges of a file that hold anything, as (start, end) offsets."""
         base = ground.file.base
         dropped = [] if self.dropped is None else self.dropped.caches.all
-        waited = [(w.begin, w.end) for w in self.waited.values()]
+        waited = [(w.begin, w.at + len(self._stop)) for w in self.waited.values()]
         used = [part for cache in (*self.caches.all, *dropped) if cache.base == base for part in cache.used]
         used += [(start, end) for start, end in waited if base <= start < ground.fixed.first]
         return [(start - base, end - base) for start, end in (*used, *ground.fixed.used)]

@@ -1,0 +1,73 @@
+"""Counters by block, whatever half of a thread's area they are in, and room between what is in use."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.cache import FIXED, SMALLEST
+from livepro.engines.translate.counters import HALVES, Cells, ThreadCounters
+from livepro.engines.translate.generations import Ground
+
+FIRST = layout.COUNTERS // 8
+
+
+class Space:
+    """What a thread's counters ask for."""
+
+    def __init__(self, *generations: Cells) -> None:
+        self.counting = generations
+
+    def lengths(self) -> np.ndarray:
+        return np.array([2, 3, 5, 7])
+
+
+def test_counts_stay_with_their_blocks() -> None:
+    """Blocks 0 to 3 count in the first half, then 3 and 1 in the other, at first along with the former."""
+    words = np.zeros(FIRST + layout.MAX_SLOTS, np.uint64)
+    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    space = Space(former)
+    counters = ThreadCounters(words, space)
+    assert [former.take(slot) for slot in range(4)] == [0, 1, 2, 3]
+    words[FIRST : FIRST + 4] = (10, 20, 0, 40)
+    assert counters.all().tolist() == [10, 20, 0, 40]
+    space.counting = (former, current)
+    assert [current.take(slot) for slot in (3, 1, 3)] == [HALVES[1], HALVES[1] + 1, HALVES[1]]
+    words[FIRST + HALVES[1] : FIRST + HALVES[1] + 2] = (1, 2)
+    for _ in range(2):  # folding again adds nothing
+        assert counters.all().tolist() == [10, 22, 0, 41]
+        assert counters.all(2).tolist() == [10, 22]
+        assert [counters.of(slot) for slot in range(5)] == [10, 22, 0, 41, 0]
+        assert counters.instructions(space.lengths()) == 20 + 66 + 7 * 41
+        counters.fold(former)
+        assert not words[FIRST : FIRST + 4].any()
+    space.counting = (current,)
+    assert counters.all().tolist() == [10, 22, 0, 41]
+    counters.clear()
+    assert not words.any()
+    assert not counters.all().any()
+
+
+class File:
+    """Stands for a file that is shared with a process."""
+
+    def __init__(self, size: int) -> None:
+        self.base, self.size = 1 << 30, size
+        self.map = mmap.mmap(-1, size)
+
+
+def test_the_largest_gap_is_found_and_the_rest_given_back() -> None:
+    file = File(SMALLEST * 8)
+    ground = Ground(file, None)  # type: ignore[arg-type]
+    base, end = file.base, file.base + file.size - FIXED
+    assert ground.largest_gap([]) == (base, end)
+    taken = [(base + SMALLEST + 1, base + SMALLEST + 9), (base + 5 * SMALLEST, base + 6 * SMALLEST)]
+    page = layout.PAGE
+    assert ground.largest_gap(taken) == (base + SMALLEST + page, base + 5 * SMALLEST)
+    assert ground.largest_gap([(base + page, end)]) is None
+    file.map[: SMALLEST * 7] = b"\1" * (SMALLEST * 7)
+    ground.release(taken)
+    assert file.map[SMALLEST] == file.map[5 * SMALLEST] == file.map[6 * SMALLEST - 1] == 1
+    assert file.map[0] == file.map[SMALLEST + page] == file.map[6 * SMALLEST] == 0
