@@ -84,7 +84,7 @@ def digest(table: BlockTable, thread: ThreadCounts) -> str:
     """
     codes = [
         b"".join(table.instructions[f].code for f in forms)
-        for forms in np.split(table.form, table.start[1:-1])
+        for forms in (np.split(table.form, table.start[1:-1]) if len(table) else [])
     ]
     blocks = [(int(address), code.hex()) for address, code in zip(table.address, codes, strict=True)]
     counts: Counter[tuple[int, str, int]] = Counter()

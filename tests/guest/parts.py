@@ -57,6 +57,7 @@ LONG = (
     f"{TRANSLATE}test_handlers_are_inherited",
     f"{TRANSLATE}test_behaves_as_without[jumps-",
     f"{TRANSLATE_MORE}test_region_in_a_library_that_is_loaded_later",
+    f"{TRANSLATE_MORE}TestTranslateEvicting",  # the contract once more, with a small cache
 )
 """Tests that are run with --all only: programs with libc (20 s each under the block and translate
 engines), where another engine's test, or another test of the engine, proves much the same. (Deselected
