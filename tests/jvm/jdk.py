@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 SOURCES = REPOSITORY / "fixtures" / "java"
 VECTOR_MODULE = ("--add-modules", "jdk.incubator.vector")
 COLLECTORS = ("Serial", "Parallel", "G1", "Z", "Shenandoah")
-TIMEOUT = 400.0
+TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "400"))
 """Seconds after which a run counts as hung; on a quiet machine the longest takes ten."""
 
 
