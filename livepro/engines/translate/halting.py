@@ -4,7 +4,8 @@ Threads that run are interrupted and stay stopped. Whatever stop one makes meanw
 stands still there, and is dealt with when all go on: nothing that a stop brings about
 comes in between. One that waits inside a system call is left there, for some calls fail
 with EINTR when they are interrupted: its counts do not change as long as it sleeps, and
-whether it slept on is told by its context switches.
+whether it slept on is told by its context switches. Should it wake meanwhile, its counts
+are those that it had when it was found asleep.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
@@ -43,6 +47,7 @@ class Halting(Leaving):
         super().__init__(isa, options)
         self._resting: dict[int, int] = {}
         self._asleep: dict[int, proc.Sleep] = {}
+        self._asleep_counts: dict[int, npt.NDArray[np.int64]] = {}
         self._expected: set[int] = set()
         self._halts = 0
 
@@ -56,11 +61,18 @@ class Halting(Leaving):
         state = self._state_of(tally)
         if state is None:
             return tally.raw_counts()
-        entries = state.counters.all()
+        entries = self._counted_by(state)
         for slot, times in tally.entries.items():
             entries[slot] += times
         iterations = tally.rep_iterations + int(state.words[_REP_ITERATIONS])
         return Counts.dense(entries, tally.partial, iterations)
+
+    def _counted_by(self, state: TranslatedThread) -> npt.NDArray[np.int64]:
+        """Executions of each block (int64, by slot); of a thread found asleep, those of that time."""
+        kept = self._asleep_counts.get(state.thread.tid)
+        if kept is None:
+            return state.counters.all()
+        return np.pad(kept, (0, len(state.space.lengths()) - len(kept)))
 
     def vectors(self, tally: ThreadTally) -> Vectors | None:
         state = self._state_of(tally)
@@ -178,7 +190,7 @@ class Halting(Leaving):
             self._halts -= 1
             if not self._halts:
                 self._behind.extend(self._resting.items())
-                self._resting, self._asleep = {}, {}
+                self._resting, self._asleep, self._asleep_counts = {}, {}, {}
 
     def _bring_to_rest(self) -> None:
         self._hold_behind()
@@ -193,13 +205,28 @@ class Halting(Leaving):
                     self._came_to_rest(*got)
 
     def _ask_to_rest(self, tid: int) -> None:
-        sleep = proc.sleep(tid)
+        sleep = self._found_asleep(tid)
         if sleep is None and ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None) == -1:
             sleep = proc.Sleep(0, -1)  # it is gone
         if sleep is None:
             self._expected.add(tid)
         else:
             self._asleep[tid] = sleep
+
+    def _found_asleep(self, tid: int) -> proc.Sleep | None:
+        """How a thread sleeps, if it does; what it has counted is then kept."""
+        self._forget_sleep(tid)
+        sleep, state = proc.sleep(tid), self._states.get(tid)
+        if sleep is not None and state is not None:
+            counted = state.counters.all()
+            if not proc.slept_on(tid, sleep):  # it may have counted meanwhile
+                return None
+            self._asleep_counts[tid] = counted
+        return sleep
+
+    def _forget_sleep(self, tid: int) -> None:
+        self._asleep.pop(tid, None)
+        self._asleep_counts.pop(tid, None)
 
     def _hold_behind(self) -> None:
         """Threads that have stopped and wait for an answer stand still."""
@@ -230,7 +257,7 @@ class Halting(Leaving):
             time.sleep(_POLL)
             if polls % _LOOK == 0:
                 for late in self._outstanding():
-                    sleep = proc.sleep(late)
+                    sleep = self._found_asleep(late)
                     if sleep is not None:
                         self._asleep[late] = sleep
                         return None
@@ -238,7 +265,7 @@ class Halting(Leaving):
     def _came_to_rest(self, tid: int, status: int) -> None:
         """Something has happened while threads are brought to rest."""
         self._resting.pop(tid, None)  # killed where it stood
-        self._asleep.pop(tid, None)
+        self._forget_sleep(tid)
         event = stop_event(status) if is_stop(status) else -1
         if tid == self.tracer.bell.pid:
             self._behind.append((tid, status))
@@ -268,7 +295,7 @@ class Halting(Leaving):
             return False
         sleep = self._asleep.get(tid)
         if sleep is not None and not proc.slept_on(tid, sleep):
-            del self._asleep[tid]
+            self._forget_sleep(tid)
             sleep = None
         return sleep is None
 
@@ -278,7 +305,7 @@ class Halting(Leaving):
         while woken := [tid for tid, sleep in written.items() if not proc.slept_on(tid, sleep)]:
             for tid in woken:
                 del written[tid]
-                self._asleep.pop(tid, None)
+                self._forget_sleep(tid)
             self._bring_to_rest()
             for tid in woken:
                 state = self._states.get(tid)

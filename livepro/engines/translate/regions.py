@@ -83,7 +83,7 @@ class Regions(Evicting):
     def _executed(self, state: TranslatedThread, position: Position) -> int:
         """All instructions that a thread which stands still at `position` has executed."""
         lengths, tally = state.space.lengths(), state.tally
-        total = state.counters.instructions(lengths)
+        total = int(self._counted_by(state) @ lengths)
         total += sum(times * int(lengths[slot]) for slot, times in tally.entries.items())
         total += sum(times * count for (_, count), times in tally.partial.items())
         return total + position.executed - position.charged
