@@ -58,8 +58,9 @@ class TestTranslateKept(EngineContract):
         return RunTwice(self.engine, tmp_path, cache=str(kept))
 
 
+@pytest.mark.long
 class TestTranslateEvicting(EngineContract, ControlContract, RegionContract):
-    """Everything is dropped again and again."""
+    """Everything is dropped again and again. (In the ordinary suite `test_translate_evicting`.)"""
 
     engine = "translate"
     options: ClassVar[dict[str, Any]] = {"cache_size": TINY}
