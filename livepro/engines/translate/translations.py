@@ -135,12 +135,7 @@ class Translations:
 
     def block(self, slot: int) -> Block:
         """The block of a slot, which has a copy."""
-        block = self._blocks[slot]
-        if block is None:
-            cache = next(c for c in self.caches.all if 0 <= slot - c.first_slot < c.kept)
-            block = self.recall(cache, slot - cache.first_slot)
-        assert isinstance(block, Block)
-        return block
+        return self._copied_in(self.caches, slot)
 
     def counted_in(self, cell: int) -> Block:
         """The block of a copy that counts in `cell`."""
@@ -150,9 +145,13 @@ class Translations:
         assert self.dropped is not None
         slot = self.dropped.cells.slot(cell)
         assert slot is not None
+        return self._copied_in(self.dropped.caches, slot)
+
+    def _copied_in(self, caches: Caches, slot: int) -> Block:
+        """The block of a slot, which has a copy in `caches`."""
         block = self._blocks[slot]
         if block is None:
-            cache = next(c for c in self.dropped.caches.all if 0 <= slot - c.first_slot < c.kept)
+            cache = next(c for c in caches.all if 0 <= slot - c.first_slot < c.kept)
             block = self.recall(cache, slot - cache.first_slot)
         assert isinstance(block, Block)
         return block
