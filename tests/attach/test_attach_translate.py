@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -13,6 +14,7 @@ from attach.targets import TIMEOUT, Target
 
 from fixtures import Builder
 from livepro.linux import ptrace
+from livepro.linux.target import descendants
 
 
 class TestTranslateAttach(AttachContract):
@@ -38,19 +40,25 @@ class TestTranslateAttach(AttachContract):
         call, told = ptrace.call, []
 
         def forgetful(request: int, tid: int, address: int = 0, data: int = 0) -> None:
-            if request == ptrace.PTRACE_INTERRUPT and tid == target.pid and told:
+            if request == ptrace.PTRACE_INTERRUPT and tid == pid and told:
                 return  # as if it were to stop too late
             if request == ptrace.PTRACE_INTERRUPT:
                 told.append(tid)
             call(request, tid, address, data)
 
-        with Target(builder.hosted("attach_exec")) as target:
+        # A shell waits for it: the tracer, were it its parent too, could take its exit status.
+        script = 'program=$1; "$program" & wait $!; echo $?'
+        with Target("sh", "-c", script, "sh", builder.hosted("attach_exec")) as shell:
+            (pid,) = descendants(shell.pid)
             monkeypatch.setattr(ptrace, "call", forgetful)
-            seen = observe(target.pid, engine=self.engine, seconds=0.3)
-            assert (seen["exit"], seen["warnings"]) == (None, [])
-            assert len(seen["processes"][0]["threads"]) == 2
-            assert target.process.communicate(timeout=TIMEOUT) == ("well\n", "")
-            assert target.process.returncode == 7
+            try:
+                seen = observe(pid, engine=self.engine, seconds=0.3)
+                assert (seen["exit"], seen["warnings"]) == (None, [])
+                assert len(seen["processes"][0]["threads"]) == 2
+                assert shell.process.communicate(timeout=TIMEOUT) == ("well\n7\n", "")
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def test_handlers_are_changed_meanwhile(self, builder: Builder) -> None:
         """The kernel knows handlers by places in livepro's memory: not when anybody is out of it."""
