@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from livepro.engines.translate.backend import Words
+from livepro.engines.translate.x86_64 import encode
 
 _ORDER = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -33,7 +34,7 @@ _LEA = {  # lea without displacement, or with one of 8 bits: register, what is a
     b"\x48\x8d\x49\x01": ("rcx", "", 1),
     b"\x48\x8d\x0c\x01": ("rcx", "rax", 0),
 }
-_NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00")
+_NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00", encode.STOP_IN_NOP)
 
 
 def catch_up(registers: Any, words: Words, area: int, read: Read) -> bool:
@@ -74,10 +75,11 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         setattr(registers, register, int(words[at]))
     elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved
         words[at] = int(words[at]) + 1 & _ALL_64
-    elif operation == (0x81, 0x2C):  # sub, likewise
-        left = words[at] = int(words[at]) - _i32(code, 9)[0] & _ALL_64
+    elif operation in ((0x81, 0x2C), (0x83, 0x2C)):  # sub, likewise
+        amount = _i32(code, 9)[0] if code[2] == 0x81 else code[9]
+        left = words[at] = int(words[at]) - amount & _ALL_64
         registers.eflags = registers.eflags & ~_SIGN | (_SIGN if left >> 63 else 0)
-        return 13
+        return 13 if code[2] == 0x81 else 10
     else:
         return 0
     return 9
@@ -153,8 +155,8 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
         return pc + 5 + int(_i32(code, 1)[0])
     if code[0] == 0xE3:  # jrcxz, forward
         return pc + 2 + (code[1] if registers.rcx == 0 else 0)
-    if code.startswith(b"\x79\x01"):  # jns behind the budget's sub
-        return pc + 2 + (not registers.eflags & _SIGN)
+    if code.startswith(encode.JUMP_INTO_NOP):  # js behind the budget's sub
+        return pc + 2 + 3 * bool(registers.eflags & _SIGN)
     if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]
         return int(_u64(read(registers.rcx * 8 + _u32(code, 3)[0], 8))[0])
     if code.startswith(b"\xff\x25\x02\x00\x00\x00\x90\x90"):

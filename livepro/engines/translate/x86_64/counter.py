@@ -110,9 +110,8 @@ class CounterEmitter:
         emitted.fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
         out += encode.subtract_area(layout.BUDGET + 8 * (_spread(pc) % self._budget_cells), length)
-        out += b"\x79\x01"  # jns +1
-        stop = len(out)
-        out += encode.INT3
+        out += encode.JUMP_INTO_NOP + encode.STOP_IN_NOP
+        stop = len(out) - 1
         emitted.budget = (stop, stop + 1)
         if not dead:
             out += b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf

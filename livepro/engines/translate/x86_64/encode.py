@@ -15,6 +15,11 @@ RAX, RCX, RSP = 0, 1, 4
 
 _GS = b"\x65"
 INT3 = b"\xcc"
+STOP_IN_NOP = b"\x0f\x1f\x40" + INT3
+"""nop dword [rax - 52], whose last byte is a stop."""
+JUMP_INTO_NOP = b"\x78\x03"
+"""js +3: to the stop in a `STOP_IN_NOP` that follows. Not taken as a rule: a jump around a stop that
+is taken again and again would cost each block a place in the branch target buffers."""
 SYSCALL = b"\x0f\x05"
 POP_RAX = b"\x58"
 MOVZX_ECX_AX = b"\x0f\xb7\xc8"
@@ -56,6 +61,8 @@ def increment_area(offset: int) -> bytes:
 
 def subtract_area(offset: int, amount: int) -> bytes:
     """sub qword gs:[offset], amount"""
+    if -0x80 <= amount < 0x80:
+        return b"\x65\x48\x83\x2c\x25" + _i32(offset) + bytes((amount & 0xFF,))
     return b"\x65\x48\x81\x2c\x25" + _i32(offset) + _i32(amount)
 
 
