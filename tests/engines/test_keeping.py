@@ -9,7 +9,7 @@ from model_builders import NOP, RET
 
 from livepro.engines.translate.emitted import Field
 from livepro.engines.translate.keeping import Shelf
-from livepro.engines.translate.unit import FIELD_ARRAYS, Origin, Unit
+from livepro.engines.translate.unit import FIELD_ARRAYS, Origin, Unit, order_by_heat
 from livepro.isa.kinds import dump, restore
 
 
@@ -19,6 +19,7 @@ def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
     numbers = np.arange(blocks, dtype=np.int32)
     arrays = dict.fromkeys(Unit.__dataclass_fields__, none) | {
         "hot": np.array([8], np.int64),
+        "ranks": numbers[::-1],
         "image": np.frombuffer(
             (0x1008).to_bytes(4, "little") + (100).to_bytes(4, "little") + b"cold", np.uint8
         ),
@@ -81,3 +82,12 @@ def test_a_unit_stays_where_it_cannot_go() -> None:
 def test_every_kind_of_field_has_its_array() -> None:
     assert set(FIELD_ARRAYS) == set(Field)
     assert set(FIELD_ARRAYS.values()) <= set(Unit.__dataclass_fields__)
+
+
+def test_counters_of_hot_blocks_lie_together() -> None:
+    """Those within the same power of four in their blocks' order, all others behind."""
+    assert order_by_heat(np.array([0, 5, 100_000, 90_000, 0])).tolist() == [3, 2, 0, 1, 4]
+
+
+def test_ranks_lead_back_to_rows() -> None:
+    assert unit().row_of.tolist() == [2, 1, 0]

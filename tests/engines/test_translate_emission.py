@@ -48,6 +48,7 @@ COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"
         (encode.load_area(encode.RCX, 8), "mov rcx, qword ptr gs:[8]"),
         (encode.increment_area(0x1018), "inc qword ptr gs:[0x1018]"),
         (encode.subtract_area(0x48, 5), "sub qword ptr gs:[0x48], 5"),
+        (encode.subtract_area(0x48, 300), "sub qword ptr gs:[0x48], 0x12c"),
         (encode.store_area_immediate(0x50, 7), "mov dword ptr gs:[0x50], 7"),
         (encode.lea_increment(9, 1), "lea r9, [r9 + 1]"),
         (encode.move_absolute(encode.RCX, -1), "movabs rcx, 0xffffffffffffffff"),
@@ -60,6 +61,13 @@ COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"
 )
 def test_encodings(code: bytes, text: str) -> None:
     assert disassembled(code) == [text]
+
+
+def test_an_interval_that_runs_out_stops_in_a_nop() -> None:
+    """Nothing is jumped around as long as it does not."""
+    code = encode.JUMP_INTO_NOP + encode.STOP_IN_NOP
+    assert disassembled(code) == ["js 0x7f0000000005", "nop dword ptr [rax - 0x34]"]
+    assert code[5:] == encode.INT3
 
 
 def test_a_far_jump_reads_its_target_aligned() -> None:

@@ -241,6 +241,7 @@ class TranslateEngine(Regions):
         if state.clock is not None:
             state.clock.finish()
         counters = state.counters.all()
+        state.space.executed(counters)
         tally = state.tally
         for slot in np.flatnonzero(counters).tolist():
             tally.entries[slot] += int(counters[slot])

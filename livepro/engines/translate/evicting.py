@@ -37,6 +37,7 @@ class Evicting(Halting):
         if self.leaving or (space.dropped is not None and not self._give_back(state)):
             return False
         if not space.renewals and self._shelf is not None:
+            space.executed(state.counters.all())
             keep(space, self._shelf, self.isa.describe)  # it will be too late afterwards
         space.renew()
         space.looked = 0.0

@@ -12,7 +12,7 @@ import livepro.isa
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Cache
 from livepro.engines.translate.space import CodeSpace
-from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, renumber
+from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, order_by_heat, renumber
 from livepro.isa import kinds as kinds_of
 from livepro.isa.kinds import Kinds
 from livepro.linux.depot import Depot
@@ -146,7 +146,7 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
     targets = (unit.stub_targets.astype(np.int64) + module.start).tolist()
     cache.stubs.update(zip(targets, stubs, strict=True))
     space.exits.update(zip(stubs, targets, strict=True))
-    space.add_restored(cache, unit.lengths.astype(np.int64))
+    space.add_restored(cache)
     space.lookup.enter_all(
         unit.landing_pcs.astype(np.int64) + module.start,
         unit.landings.astype(np.int64) + cache.base,
@@ -201,10 +201,12 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
             positions = np.concatenate((kept, positions))
         fields[name] = positions
     blocks = [block for block in cache.blocks[cache.kept :] if block is not None]
-    rows = np.zeros(len(space.starts), np.int64)
-    rows[cache.first_slot : cache.first_slot + cache.kept] = np.arange(cache.kept)
-    rows[[block.slot for block in blocks]] = np.arange(cache.kept, cache.kept + len(blocks))
-    renumber(image, fields["cell_fields"], fields["slot_fields"], rows)
+    mine = [block.slot for block in blocks]
+    slots = np.array(mine if old is None else [*(old.ranks + cache.first_slot).tolist(), *mine], np.int64)
+    ranks = order_by_heat(space.executions()[slots])
+    by_slot = np.zeros(len(space.starts), np.int64)
+    by_slot[slots] = ranks
+    renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
     sources = [block.source for block in blocks]
 
     link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
@@ -233,6 +235,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
         hot=np.array([hot], np.int64),
         image=image,
         **fields,
+        ranks=ranks,
         pcs=after("pcs", _offsets((source.pc for source in sources), start)),
         starts=after("starts", _offsets((block.start for block in blocks), base)),
         sizes=after("sizes", np.array([block.size for block in blocks], np.int32)),

@@ -122,9 +122,9 @@ class RenewedTranslations(ArmedTranslations):
             if cache.unit is not None:
                 assert cache.module is not None
                 pcs, codes, _, _ = cache.unit.rows(np.arange(cache.kept))
-                start, first = cache.module.start, cache.first_slot
-                for row, (pc, code) in enumerate(zip(pcs, codes, strict=True)):
-                    self._known[pc + start, code, self._maker(first + row, pc + start)] = first + row
+                start, slots = cache.module.start, (cache.unit.ranks + cache.first_slot).tolist()
+                for slot, pc, code in zip(slots, pcs, codes, strict=True):
+                    self._known[pc + start, code, self._maker(slot, pc + start)] = slot
 
     def _maker(self, slot: int, pc: int) -> object:
         """What else tells the block of a slot from others that are at `pc` at another time."""

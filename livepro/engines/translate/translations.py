@@ -79,6 +79,7 @@ class Translations:
         self._lengths = np.zeros(0, np.int64)
         self._counting = Lock()  # other threads ask for lengths, too
         self._live: dict[int, int] = {}
+        self._executions = np.zeros(0, np.int64)
 
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
         """Let a forked child, whose memory holds copies of the files, have the same."""
@@ -152,7 +153,8 @@ class Translations:
         block = self._blocks[slot]
         if block is None:
             cache = next(c for c in caches.all if 0 <= slot - c.first_slot < c.kept)
-            block = self.recall(cache, slot - cache.first_slot)
+            assert cache.unit is not None
+            block = self.recall(cache, int(cache.unit.row_of[slot - cache.first_slot]))
         assert isinstance(block, Block)
         return block
 
@@ -163,12 +165,13 @@ class Translations:
         unit, module = cache.unit, cache.module
         assert unit is not None
         assert module is not None
-        slot, start = cache.first_slot + row, cache.starts[row]
+        rank, start = int(unit.ranks[row]), cache.starts[row]
+        slot = cache.first_slot + rank
         pc, code, _ = unit.source(row)
         pc += module.start
         live = int(unit.live[row])
         source = self.reader.decode(self.backend.text(pc, code), pc)
-        details = self.emitter.emit(source, start, cache.first_cell + row, lambda _: live, Check.NEVER)
+        details = self.emitter.emit(source, start, cache.first_cell + rank, lambda _: live, Check.NEVER)
         if len(details.code) != int(unit.sizes[row]):
             raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
         block = cache.blocks[row] = Block(source, slot, start, details)
@@ -208,7 +211,7 @@ class Translations:
             unit, module = restored.unit, restored.module
             behind = first + len(unit)
             mine = slots[(slots >= first) & (slots < behind)]
-            pcs, codes, steps, kinds = unit.rows(mine - first)
+            pcs, codes, steps, kinds = unit.rows(unit.row_of[mine - first])
             start = module.start
             row = store.extend([pc + start for pc in pcs], codes, steps, module, kinds, unit.instructions())
             rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
@@ -222,7 +225,7 @@ class Translations:
         if block is not None:
             return block.source.pc, block.source.code, block.source.steps()
         first, unit, module = next(r for r in self._restored if 0 <= slot - r.first < len(r.unit))
-        (pc,), (code,), (steps,), _ = unit.rows(np.array([slot - first]))
+        (pc,), (code,), (steps,), _ = unit.rows(unit.row_of[[slot - first]])
         return pc + module.start, code, steps
 
     def find(self, pc: int) -> Block | None:
@@ -242,7 +245,17 @@ class Translations:
             self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
         return self._lengths
 
-    def add_restored(self, cache: Cache, lengths: npt.NDArray[np.int64]) -> None:
+    def executed(self, counts: npt.NDArray[np.int64]) -> None:
+        """Take note of how often a thread has executed each block (int64, by slot)."""
+        counts = counts.copy()
+        counts[: len(self._executions)] += self._executions
+        self._executions = counts
+
+    def executions(self) -> npt.NDArray[np.int64]:
+        """How often each block has been executed, as far as noted (int64, by slot)."""
+        return np.pad(self._executions, (0, len(self.starts) - len(self._executions)))
+
+    def add_restored(self, cache: Cache) -> None:
         """Give slots and cells to the blocks of `cache.unit`, whose copies are in place."""
         unit, module = cache.unit, cache.module
         assert unit is not None
@@ -251,15 +264,15 @@ class Translations:
         self._restored.append(Restored(first, unit, module))
         self.cells.take_all(first, count)
         pcs = (unit.pcs.astype(np.int64) + module.start).tolist()
-        starts = (unit.starts.astype(np.int64) + cache.base).tolist()
-        self.slots.update(zip(pcs, range(first, first + count), strict=True))
-        self.starts += starts
+        starts = unit.starts.astype(np.int64) + cache.base
+        self.slots.update(zip(pcs, (unit.ranks + first).tolist(), strict=True))
+        self.starts += starts[unit.row_of].tolist()
         self.mappings += [module] * count
         nothing: list[Block | None] = [None] * count
         with self._counting:
-            self._lengths = np.concatenate((self._all_lengths(), lengths))
+            self._lengths = np.concatenate((self._all_lengths(), unit.lengths[unit.row_of].astype(np.int64)))
             self._blocks += nothing
-        cache.starts = starts.copy()
+        cache.starts = starts.tolist()
         cache.blocks = nothing.copy()
         for target in [t for t in self._links if cache.serves(t)]:
             if target in self.slots:

@@ -37,17 +37,16 @@ class Unit:
     """All arrays; addresses in the cache are offsets from its start, addresses of the
     program's are offsets from the module's first byte (int64).
 
-    `image` (uint8) are the bytes of the cache's two parts behind each other,
-    the first ending at `hot`. `<kind>_fields` (int64) are the positions of
-    fields in the image; in the image, counter slots are rows of the arrays
-    below. Per block: `pcs`, `starts` and `sizes` of copies, `lengths` in
-    instructions, `code_sizes` in bytes; `steps` (uint8) the sizes of all
-    instructions, `code` (uint8) the bytes of all blocks, `kinds` (uint16) the kinds of all
-    instructions, rows of `kind_facts` (uint8, see `isa.kinds.dump`). `link_fields` are the
-    offsets of displacements that lead (or wait to be led) to `link_targets`, which
-    ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a
-    lookup should meet them: for `landing_pcs`, at `landings`, going on over the
-    displacement at `landing_exits`; `landing_likely` whether it was branched to.
+    `image` (uint8) are the bytes of the cache's two parts behind each other, the first ending at `hot`.
+    `<kind>_fields` (int64) are the positions of fields in the image. Per block, in ascending order of
+    copies: `ranks`, which of the unit's slots is its own (those in the image count from 0;
+    `order_by_heat`), `pcs`, `starts` and `sizes` of copies, `lengths` in instructions, `code_sizes` in
+    bytes; `steps` (uint8) the sizes of all instructions, `code` (uint8) the bytes of all blocks, `kinds`
+    (uint16) the kinds of all instructions, rows of `kind_facts` (uint8, see `isa.kinds.dump`).
+    `link_fields` are the offsets of displacements that lead (or wait to be led) to `link_targets`, which
+    ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a lookup should meet them:
+    for `landing_pcs`, at `landings`, going on over the displacement at `landing_exits`; `landing_likely`
+    whether it was branched to.
     """
 
     hot: Array
@@ -59,6 +58,7 @@ class Unit:
     address_fields: Array
     negated_fields: Array
     fixed_fields: Array
+    ranks: Array
     pcs: Array
     starts: Array
     sizes: Array
@@ -101,6 +101,11 @@ class Unit:
         _add(image, self.negated_fields, np.int64, -moved)
         hot = int(self.hot[0])
         return image[:hot], image[hot:]
+
+    @cached_property
+    def row_of(self) -> Array:
+        """The row of the block that has each rank (int64)."""
+        return np.argsort(self.ranks)
 
     @cached_property
     def _code_at(self) -> Array:
@@ -177,11 +182,21 @@ def slots_of(image: Array, cells: Array) -> Array:
     return (_gather(image, cells, np.int32).astype(np.int64) - layout.COUNTERS) // 8
 
 
-def renumber(image: Array, cells: Array, slots: Array, rows: Array) -> None:
-    """Let an image count in rows of a unit: `rows[slot]` instead of each slot."""
-    found = rows[slots_of(image, cells)]
+def order_by_heat(executions: Array) -> Array:
+    """Ranks (int32) for blocks that have been executed so often, in whose order their counters lie in
+    memory: those of blocks executed about as often together, and among them neighbours, so that the
+    counters of a program's hot blocks share few cache lines."""
+    heat = np.frexp(executions.astype(np.float64))[1] // 2  # powers of four
+    ranks = np.empty(len(heat), np.int32)
+    ranks[np.argsort(-heat, kind="stable")] = np.arange(len(heat), dtype=np.int32)
+    return ranks
+
+
+def renumber(image: Array, cells: Array, slots: Array, ranks: Array) -> None:
+    """Let an image count in ranks of a unit: `ranks[slot]` instead of each slot."""
+    found = ranks[slots_of(image, cells)]
     _scatter(image, cells, (found * 8 + layout.COUNTERS).astype(np.int32))
-    named = rows[_gather(image, slots, np.int32)]
+    named = ranks[_gather(image, slots, np.int32)]
     _scatter(image, slots, named.astype(np.int32))
 
 
