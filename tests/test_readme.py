@@ -28,7 +28,7 @@ def test_the_examples_in_python_run() -> None:
 
 def test_ci_types_the_same_commands() -> None:
     commands = [line.partition("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 3
+    assert len(commands) == 4
     script = (REPOSITORY / ".ci/run").read_text()
     for part in " && ".join(commands).split(" && "):
         assert re.search(rf"^{re.escape(part)}$", script.replace(" --quiet", ""), re.MULTILINE), part
