@@ -53,15 +53,20 @@ LONG = (
     f"{STEP}test_code_that_is_patched",
     f"{STEP}test_handlers_are_inherited",
     f"{BLOCK}test_agrees_with_the_step_engine",
+    f"{BLOCK}test_several_threads",
+    f"{BLOCK}test_children_of_a_process_whose_first_thread_has_ended",
+    f"{BLOCK}test_behaves_as_without[jumps-",
+    f"{TRANSLATE}test_reset_snapshot_pause_and_resume",
+    f"{TRANSLATE}test_threads_that_run_meanwhile",
     f"{TRANSLATE}test_processes_of_every_kind",
     f"{TRANSLATE}test_handlers_are_inherited",
     f"{TRANSLATE}test_behaves_as_without[jumps-",
     f"{TRANSLATE_MORE}test_region_in_a_library_that_is_loaded_later",
     f"{TRANSLATE_MORE}TestTranslateEvicting",  # the contract once more, with a small cache
 )
-"""Tests that are run with --all only: programs with libc (20 s each under the block and translate
-engines), where another engine's test, or another test of the engine, proves much the same. (Deselected
-by how their names begin.)"""
+"""Tests that are run with --all only: programs with libc (20 s to three minutes each under the block
+and translate engines), where another engine's test, or another test of the engine, proves much the
+same. (Deselected by how their names begin.)"""
 
 
 @dataclass(frozen=True)
