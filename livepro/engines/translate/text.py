@@ -11,7 +11,9 @@ from livepro.engines.translate.source import SourceBlock, cut_at
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
-_WINDOW = 1 << 22  # bytes of code that are read at once
+_WINDOW = 1 << 16  # bytes of code that are read at once
+_OVERLAP = 256  # bytes more, so that few blocks reach out of their window
+_WINDOWS = 512  # so many are remembered
 _GLIMPSE = 128  # bytes, where they are read anew for each block
 
 
@@ -28,38 +30,41 @@ def check_for(mapping: Mapping | None) -> Check:
 
 
 class ProgramText:
-    """Decodes blocks of one process's code, most of them from a window read before."""
+    """Decodes blocks of one process's code, most of them from windows read before: calls go to and fro
+    between modules, and back to where they came from."""
 
     def __init__(self, process: TracedProcess, backend: Backend, reader: Reader) -> None:
         self._process = process
         self._text = backend.text
         self._reader = reader
-        self._last: Text | None = None
+        self._windows: dict[int, Text] = {}
         self.region: RegionWatch | None = None
 
     def forget(self) -> None:
         """Read anew: mappings have changed."""
-        self._last = None
+        self._windows.clear()
 
     def _around(self, pc: int, size: int = 0) -> Text | None:
         """The code around `pc`, as far as the program could execute it; at least `size`
         bytes from there on, if there are as many. Code that may change is read
         afresh each time."""
-        text = self._last
+        text = self._windows.get(pc // _WINDOW)
         if text is not None and text.base <= pc < text.end and not size:
             return text
         mapping = self._process.space.find(pc)
         if mapping is None or not mapping.executable:
             return None
-        stable = mapping.stable_code
-        wanted = size or (_WINDOW if stable else _GLIMPSE)
-        start = max(mapping.start, pc & -_WINDOW) if stable else pc
+        keeps = mapping.stable_code and not size
+        start = max(mapping.start, pc & -_WINDOW) if keeps else pc
+        wanted = (pc & -_WINDOW) + _WINDOW + _OVERLAP if keeps else pc + (size or _GLIMPSE)
         end = start
-        while end < pc + wanted and (mapping := self._process.space.find(end)) and mapping.executable:
+        while end < wanted and (mapping := self._process.space.find(end)) and mapping.executable:
             end = mapping.end
-        text = self._text(start, self._process.memory.read(start, min(end, pc + wanted) - start))
-        if stable and not size:
-            self._last = text
+        text = self._text(start, self._process.memory.read(start, min(end, wanted) - start))
+        if keeps:
+            if len(self._windows) == _WINDOWS:
+                self._windows.clear()
+            self._windows[pc // _WINDOW] = text
         return text
 
     def _places(self, pc: int) -> Container[int]:
