@@ -22,6 +22,7 @@ NEVER = (
             "test_many_short_threads",
             "test_processes_of_every_kind",
             "test_children_ignored",
+            "test_children_of_a_process_whose_first_thread_has_ended",
             "test_behaves_as_without",
             "test_generated_code_and_signals_in_a_loop",
             "test_reset_snapshot_pause_and_resume",
