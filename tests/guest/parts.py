@@ -9,6 +9,7 @@ STEP = "tests/engines/test_step.py::TestStep::"
 BLOCK = "tests/engines/test_block.py::TestBlock::"
 TRANSLATE_MORE = "tests/engines/test_translate.py::"
 TRANSLATE = f"{TRANSLATE_MORE}TestTranslate::"
+PROGRAMS = "tests/aarch64/test_programs.py::"
 
 NEVER = (
     # Under the step engine, programs with libc (100,000 steps, a thousand or two a second), but
@@ -57,13 +58,16 @@ LONG = (
     f"{BLOCK}test_several_threads",
     f"{BLOCK}test_children_of_a_process_whose_first_thread_has_ended",
     f"{BLOCK}test_behaves_as_without[jumps-",
+    f"{BLOCK}test_stepped_onto_a_breakpoint_when_all_are_let_go",
     f"{TRANSLATE}test_reset_snapshot_pause_and_resume",
+    f"{TRANSLATE}test_children_of_a_process_whose_first_thread_has_ended",
     f"{TRANSLATE}test_threads_that_run_meanwhile",
     f"{TRANSLATE}test_processes_of_every_kind",
     f"{TRANSLATE}test_handlers_are_inherited",
     f"{TRANSLATE}test_behaves_as_without[jumps-",
     f"{TRANSLATE_MORE}test_region_in_a_library_that_is_loaded_later",
     f"{TRANSLATE_MORE}TestTranslateEvicting",  # the contract once more, with a small cache
+    *(f"{PROGRAMS}test_qemu_user_agrees[free_{name}--O0" for name in ("matrix", "recursion", "strings")),
 )
 """Tests that are run with --all only: programs with libc (20 s to three minutes each under the block
 and translate engines), where another engine's test, or another test of the engine, proves much the
