@@ -6,13 +6,16 @@ import contextlib
 import itertools
 import os
 import signal
+from typing import Any
 
 import pytest
 from attach.attach_contract import AttachContract, Loop
 from attach.observe_attach import observe
 from attach.targets import TIMEOUT, Target
 
+import livepro
 from fixtures import Builder
+from livepro.attachment import Attachment
 from livepro.linux import ptrace
 from livepro.linux.target import descendants
 
@@ -68,6 +71,34 @@ class TestTranslateAttach(AttachContract):
                 seen = observe(target.pid, engine=self.engine, seconds=0.1)
                 assert seen["warnings"] == []
                 assert target.shape() == before
+            assert target.end() == (0, "wrong 0\n", "")
+
+    def test_let_go_while_two_threads_change_handlers(
+        self, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Neither has told the kernel yet when both are interrupted, and neither may wait for the other."""
+        call, held = ptrace.call, []
+
+        def started(attachment: Attachment) -> None:
+            engine: Any = attachment.engine
+
+            def holding(request: int, tid: int, address: int = 0, data: int = 0) -> None:
+                if request == ptrace.PTRACE_SINGLESTEP and tid in engine._changing and len(held) < 2:
+                    held.append(tid)
+                    if len(held) == 2:
+                        attachment.detach()
+                    return  # to be made once it is interrupted
+                call(request, tid, address, data)
+                if request == ptrace.PTRACE_INTERRUPT and tid in held:
+                    call(ptrace.PTRACE_SINGLESTEP, tid)
+
+            monkeypatch.setattr(ptrace, "call", holding)
+
+        with Target(builder.hosted("attach_actions")) as target:
+            before = target.shape()
+            livepro.attach(target.pid, engine=self.engine, started=started)
+            assert len(held) == 2
+            assert target.shape() == before
             assert target.end() == (0, "wrong 0\n", "")
 
     @pytest.mark.parametrize("call", [1, 12])

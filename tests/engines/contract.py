@@ -20,7 +20,7 @@ from engines.observed import TIMEOUT, Observed, observe
 
 from fixtures import Builder, Fixture, assembly
 
-SIGNAL_PERIOD = os.environ.get("LIVEPRO_TESTS_PERIOD", "1000")
+SIGNAL_PERIOD = os.environ.get("LIVEPRO_TESTS_PERIOD", "")
 """Microseconds between a timer's signals: a slow machine would do nothing but take them."""
 SLOW = "LIVEPRO_TESTS_SLOW" in os.environ
 """Whether the machine is emulated: what is done a thousand times elsewhere is done some times there."""
@@ -65,12 +65,14 @@ class EngineContract:
     """What every engine must do.
 
     `heavy` says whether it is fast enough for the long fixtures, `unfit` names
-    the fixtures that it cannot run, with the reason.
+    the fixtures that it cannot run, with the reason. `signal_period` are microseconds between two
+    ticks of a timer that leave it time for what is between their handlers, on a busy machine, too.
     """
 
     engine: ClassVar[str]
     heavy: ClassVar[bool] = False
     unfit: ClassVar[dict[str, str]] = {}
+    signal_period: ClassVar[str] = "1000"
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
@@ -238,7 +240,7 @@ class EngineContract:
         program = builder.hosted(name, "-static")
         few = FEW_NUMBERED if name == "signal_flood" else "8"
         turns = many if self.heavy and not SLOW else few
-        arguments = [turns, *([SIGNAL_PERIOD] if name != "generated" else [])]
+        arguments = [turns, *([SIGNAL_PERIOD or self.signal_period] if name != "generated" else [])]
         native = subprocess.run([program, *arguments], capture_output=True, timeout=TIMEOUT)
         seen = run(program, *arguments)
         assert native.returncode == 0

@@ -9,3 +9,4 @@ from engines.region_contract import RegionContract
 
 class TestStep(EngineContract, ControlContract, RegionContract):
     engine = "step"
+    signal_period = "20000"

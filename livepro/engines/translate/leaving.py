@@ -55,14 +55,14 @@ class Leaving(TakingOver):
             return True
         if state.mode in (Mode.DELIVERING, Mode.SETTLING) or trap_pending(thread.tid):
             return False  # the stop to come says where it is
-        if self._changing - {thread.tid}:
+        if state.change is not None:
+            self._changed_action(state, made=self._pc(thread.tid) != state.at)
+        if self._changing:
             # Somebody tells the kernel of a handler in the cache: nobody who is out may enter it.
             self._waiting.append(thread)
             return True
         if state.mode is Mode.NATIVE:
             pc = self._pc(thread.tid)
-            if state.change is not None:
-                self._changed_action(state, made=pc != state.at)
             stop = state.native
             if stop is not None and stop.block is not None:
                 self._uncount(state, stop.block, stop.index + (pc != state.at), counted=stop.counted)
