@@ -24,7 +24,7 @@ SIGNAL_PERIOD = os.environ.get("LIVEPRO_TESTS_PERIOD", "")
 """Microseconds between a timer's signals: a slow machine would do nothing but take them."""
 SLOW = "LIVEPRO_TESTS_SLOW" in os.environ
 """Whether the machine is emulated: what is done a thousand times elsewhere is done some times there."""
-FEW_NUMBERED = os.environ.get("LIVEPRO_TESTS_NUMBERED", "8")
+FEW_NUMBERED = os.environ.get("LIVEPRO_TESTS_NUMBERED", "")
 """Numbered signals for an engine that stops often: between two, a thread spins some thousand turns."""
 
 
@@ -66,13 +66,15 @@ class EngineContract:
 
     `heavy` says whether it is fast enough for the long fixtures, `unfit` names
     the fixtures that it cannot run, with the reason. `signal_period` are microseconds between two
-    ticks of a timer that leave it time for what is between their handlers, on a busy machine, too.
+    ticks of a timer that leave it time for what is between their handlers, on a busy machine, too;
+    `few_numbered` is how many numbered signals are sent to a program under an engine that is not heavy.
     """
 
     engine: ClassVar[str]
     heavy: ClassVar[bool] = False
     unfit: ClassVar[dict[str, str]] = {}
     signal_period: ClassVar[str] = "1000"
+    few_numbered: ClassVar[str] = "8"
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
@@ -238,7 +240,7 @@ class EngineContract:
     ) -> None:
         """What is printed does not depend on time, though the signal counts do."""
         program = builder.hosted(name, "-static")
-        few = FEW_NUMBERED if name == "signal_flood" else "8"
+        few = (FEW_NUMBERED or self.few_numbered) if name == "signal_flood" else "8"
         turns = many if self.heavy and not SLOW else few
         arguments = [turns, *([SIGNAL_PERIOD or self.signal_period] if name != "generated" else [])]
         native = subprocess.run([program, *arguments], capture_output=True, timeout=TIMEOUT)

@@ -10,3 +10,4 @@ from engines.region_contract import RegionContract
 class TestStep(EngineContract, ControlContract, RegionContract):
     engine = "step"
     signal_period = "20000"
+    few_numbered = "3"
