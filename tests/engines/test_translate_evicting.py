@@ -38,7 +38,7 @@ def test_python_starts_with_the_same_counts(size: int, tmp_path: Path) -> None:
     }
     known: list[Any] = []
     for attempt in range(6):
-        limit = {} if attempt % 2 == 0 else {"cache_size": 700_000}
+        limit = {} if attempt % 2 == 0 else {"cache_size": 1_000_000 if size else 700_000}
         seen = observe(command, tmp_path / "out", cache=False, **limit, **options)
         assert (seen.stdout, seen.faults, seen.result["warnings"]) == (b"3.5\n", [], [])
         assert (seen.result["stats"]["flushes"] > 2) is bool(limit)
