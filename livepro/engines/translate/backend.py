@@ -17,6 +17,9 @@ Words = npt.NDArray[np.uint64]
 """A thread's area as livepro sees it."""
 
 
+WHEN_TOLD = -1
+"""With the number of a system call that must stop: not always, but where the data window says so."""
+
 Owed = Sequence[tuple[int, int]]
 """Blocks that have been executed and not counted: slot, length."""
 
@@ -101,6 +104,8 @@ class Backend(Protocol):
     those that lead somewhere being distances from their own end: then translations can be kept."""
     budget_cells: int
     """Over how many cells copies can spread what they take from a thread's budget (`budget`)."""
+    guards: bool
+    """Whether copies of generated code say how their comparison is jumped over (`Emitted.skip`)."""
     enters_handlers: bool
     """Whether the kernel can be told of an entry into a code cache as a signal handler: that is,
     whether threads reach their areas as soon as they are there."""
@@ -114,7 +119,7 @@ class Backend(Protocol):
     """Given the data window's address, system call numbers that must stop, and over how many cells
     copies spread what they take from a thread's budget (0: none is kept). With a number may go
     the place of an argument: the size of a buffer without which the call cannot ask anything of
-    livepro, and then need not stop (`livepro.engines.inprocess`)."""
+    livepro, and then need not stop (`livepro.engines.inprocess`); or `WHEN_TOLD`."""
 
     link: Callable[[Any, int, int], bool]
     """Write a field: into a buffer, at an index, so that its branch leads to the given

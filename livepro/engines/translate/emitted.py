@@ -63,8 +63,9 @@ class Emitted:
     offset of a part of an instruction that may fault while registers are borrowed -> which, in
     the instruction set's own terms; `changes`
     (offset of an int3, index of the first instruction whose source has
-    changed); `retreat` the offsets from which on and before which the copy is
-    preparing a return from a signal handler, its last instruction, which has not
+    changed); `skip` the offset of the field of a branch that leads to the comparison right behind
+    it, and the distance that leads from there over that; `retreat` the offsets from which on and
+    before which the copy is preparing a return from a signal handler, its last instruction, which has not
     begun; `budget` the offset of an int3 for an interval that has run out,
     with the offset to go on at; `falls` the address to go on at when the
     copy's end is reached (None: never reached); `returns_to` the return
@@ -89,6 +90,7 @@ class Emitted:
     reps: Mapping[int, int] = MappingProxyType({})
     borrowed: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
+    skip: tuple[int, int] | None = None
     retreat: tuple[int, int] = (0, 0)
     falls: int | None = None
     returns_to: int | None = None

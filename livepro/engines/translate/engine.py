@@ -6,6 +6,7 @@ image, giving each thread an area for its counters, forks, and what was counted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Container, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.actions import SignalActions
+from livepro.engines.translate.backend import WHEN_TOLD
 from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
@@ -109,10 +111,11 @@ class TranslateEngine(Regions):
                 create(data.size, data.base, executable=False, copy=(data, everything)),
                 [create(areas.size, areas.base, executable=False, copy=(areas, []))],
             )
-            caches = [
-                create(g.file.size, g.file.base, executable=True, copy=(g.file, space.used(g)))
-                for g in space.grounds
-            ]
+            with contextlib.nullcontext() if space.guard is None else space.guard.checking():
+                caches = [
+                    create(g.file.size, g.file.base, executable=True, copy=(g.file, space.used(g)))
+                    for g in space.grounds
+                ]
             space = space.fork(process, memories, caches)
             self._free_areas[space] = []
         self._spaces[process] = space
@@ -188,8 +191,8 @@ class TranslateEngine(Regions):
         space.region = self.region
         space.limit(self.options.cache_size)
         space.add_cache(cache)
-        for number in self._watched:
-            data.map[layout.WATCHED + number] = 1
+        for number, when in self._watched.items():
+            data.map[layout.WATCHED + number] = when != WHEN_TOLD
         process.remapped()
         self._spaces[process] = space
         self._free_areas[space] = []
@@ -229,6 +232,8 @@ class TranslateEngine(Regions):
             del self._states[state.thread.tid]
         self._deferring.pop(state.thread.tid, None)
         self._changing.discard(state.thread.tid)
+        if state.space.guard is not None:
+            state.space.guard.moved(state.thread.tid)
         self._collect(state)
         state.tally.total = self._total(state)
         state.words[: layout.COUNTERS // 8] = 0
@@ -261,6 +266,10 @@ class TranslateEngine(Regions):
             self._blocks_put_back += kept
             self._cache_bytes += space.given_back + space.bytes
             self._flushes += space.renewals
+            if space.guard is not None and space not in self._spaces.values():
+                space.guard.close()
+                self._trusted += space.guard.trusted
+                self._written += space.guard.writes
             if self._shelf is not None:
                 keep(space, self._shelf, self.isa.describe)
 

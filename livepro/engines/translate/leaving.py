@@ -41,6 +41,8 @@ class Leaving(TakingOver):
         if not self.leaving:
             for space in self._spaces.values():
                 space.generated.repair()  # before anybody waits for it
+                if space.guard is not None:
+                    space.guard.close()
         super().leave()
 
     def part(self, thread: TracedThread) -> bool:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import abstractmethod
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.backend import Backend
 from livepro.engines.translate.deferring import Deferring
+from livepro.engines.translate.guard import Guard
 from livepro.engines.translate.keeping import Shelf, cache_size, restore
-from livepro.engines.translate.space import EAGER
+from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import TranslatedThread
+from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux.proc import Mapping
+from livepro.linux.userfault import WriteFaults
 from livepro.tracee import TracedThread
+
+_FEW = 16  # copies of generated code that need no guard
 
 
 class CacheRoom(Deferring):
@@ -24,11 +34,14 @@ class CacheRoom(Deferring):
     _numbers: dict[str, int]
     _watched: dict[int, int | None]
     _budget_cells: int
+    _states: dict[int, TranslatedThread]
+    _discarding: frozenset[int]
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
         self._shelf: Shelf | None = None
         self._translating = 0.0
+        self._unguarded = _FEW
 
     def _open_shelf(self) -> Shelf | None:
         """Where translations are kept, if they are to be."""
@@ -51,7 +64,33 @@ class CacheRoom(Deferring):
         room = room and self._room(state, pc)
         start = space.translate(pc, landing=landing, eager=eager) if room else None
         self._translating += time.perf_counter() - began
+        if len(space.unguarded) >= self._unguarded and not self.leaving:
+            self._open_guard(state)
         return start
+
+    def _open_guard(self, state: TranslatedThread) -> None:
+        """Have generated code watched, so that copies of it need not look at it themselves; where the kernel
+        does not allow that, they go on doing so."""
+        space, thread = state.space, state.thread
+        calls = memory.Injector(thread, self.isa.registers, space.gadget)
+        try:
+            faults = WriteFaults(thread.process.pid, calls.call, self._numbers)
+        except (OSError, KeyError, LiveproError):
+            self._unguarded = sys.maxsize
+            return
+        for number in self._discarding:
+            space.memory.data.map[layout.WATCHED + number] = 1
+        link, read = self._backend.link, thread.process.memory.read
+        space.guard_with(Guard(faults, read, link, partial(self._executions, space)))
+
+    def _executions(self, space: CodeSpace, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How often living threads have executed the copies that count in `cells` (int64), about."""
+        at = cells + layout.COUNTERS // 8
+        total = np.zeros(len(cells), np.int64)
+        for state in list(self._states.values()):
+            if state.space is space:
+                total += state.words[at].view(np.int64)
+        return total
 
     @abstractmethod
     def _make_room(self, state: TranslatedThread) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from typing import Any
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import backend_for, layout
 from livepro.engines.translate.actions import SignalActions
+from livepro.engines.translate.backend import WHEN_TOLD
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.room import CacheRoom
 from livepro.engines.translate.space import CodeSpace
@@ -56,6 +58,8 @@ class CacheRunner(CacheRoom):
         more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *self._backend.stepped_calls)
         self._watched: dict[int, int | None] = dict.fromkeys(self._remapping | self._acting | named(*more))
         self._watched |= self.inprocess.sizes
+        self._discarding = named("madvise") if self._backend.guards else frozenset()
+        self._watched |= dict.fromkeys(self._discarding, WHEN_TOLD)
         self._reader = self._backend.reader()
         self._actions: dict[TracedProcess, SignalActions] = {}
         self._changing: set[int] = set()
@@ -74,6 +78,8 @@ class CacheRunner(CacheRoom):
         self._blocks_put_back = 0
         self._cache_bytes = 0
         self._flushes = 0
+        self._trusted = 0
+        self._written = 0
         self._shelf = self._open_shelf()
 
     # -- the loop
@@ -97,6 +103,8 @@ class CacheRunner(CacheRoom):
             "cache bytes": self._cache_bytes,
             "lookups missed": self._missed_lookups,
             "flushes": self._flushes,
+            "generated blocks trusted": self._trusted,
+            "writes to them": self._written,
         }
 
     def _watch(self) -> None:
@@ -311,12 +319,25 @@ class CacheRunner(CacheRoom):
         """Give the thread its area back."""
         area = state.area_address
         state.program_base = self._backend.enter_area(state.thread.tid, area, state.words)
+        if state.space.guard is not None:
+            state.space.guard.moved(state.thread.tid)
+
+    def _ranges(self, registers: Any, number: int) -> list[tuple[int, int]]:
+        """What a system call may map otherwise that a thread is about to make, as [start, end)."""
+        names = self.isa.registers.syscall_arguments[:5]
+        address, size, third, flags, new = (getattr(registers, name) for name in names)
+        if number in self._moving:
+            return [(0, _ADDRESS_MASK)]  # it does not say how much
+        moved = number in self._growing and flags & _MREMAP_FIXED
+        return [(address, address + size), (new, new + third)] if moved else [(address, address + size)]
 
     def _before_system_call(self, state: TranslatedThread) -> None:
         names = self.isa.registers
         number = getattr(state.before, names.syscall_number)
         self._mask_for_call(state, number)
         thread, space = state.thread, state.space
+        if space.guard is not None and (number in self._remapping or number in self._discarding):
+            space.guard.moves(thread.tid, self._ranges(state.before, number))
         if not self._backend.enters_handlers or number not in self._acting:
             return
         if self.tracer.to_be_taken(thread.process):

@@ -7,13 +7,13 @@ signals are the engine's business.
 from __future__ import annotations
 
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
-from livepro.engines.translate.cache import Block, Cache, Stop
+from livepro.engines.translate.cache import Block, Cache
+from livepro.engines.translate.changing import ChangingTranslations
 from livepro.engines.translate.counters import HALF
 from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.generations import Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
-from livepro.engines.translate.renewing import RenewedTranslations
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.text import check_for
 from livepro.errors import LiveproError
@@ -24,7 +24,7 @@ _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
 
-class CodeSpace(RenewedTranslations):
+class CodeSpace(ChangingTranslations):
     """Translates the code of one address space on demand."""
 
     def __init__(
@@ -39,7 +39,6 @@ class CodeSpace(RenewedTranslations):
         self.generated = GeneratedCode(process, self.forget)
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
-        self._unlanded: set[int] = set()
         self._relanded: dict[int, tuple[int, int]] = {}
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
@@ -50,14 +49,14 @@ class CodeSpace(RenewedTranslations):
         child.generated = self.generated.fork(process, child.forget)
         child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         child.region, child._covered = self.region, self._covered.copy()
-        child._unlanded, child._relanded = self._unlanded.copy(), self._relanded.copy()
+        child._relanded = self._relanded.copy()
         return child
 
     def renew(self) -> None:
         super().renew()
         self._queue, self._returns, self._urgent = [], [], []
         self._mapping = None
-        self._unlanded, self._relanded = set(), {}
+        self._relanded = {}
         for handler, entry in self._entries.items():
             fixed = self.fixed_at(entry)
             self._exit(fixed, entry + len(self.backend.jump) - 4, handler)
@@ -190,6 +189,7 @@ class CodeSpace(RenewedTranslations):
             self._blocks[slot] = block
         if check is Check.ENTRY:
             self.generated.note(pc, slot)
+            self.offer(cache, block, cell, mapping)
         fields = cache.record.fields
         for kind, offset in details.fields:
             fields[kind].append(at + offset)
@@ -241,20 +241,6 @@ class CodeSpace(RenewedTranslations):
         assert slot is not None
         return slot
 
-    def _revive(self, source: SourceBlock) -> Block | None:
-        """An earlier copy of the same bytes, put back in force.
-
-        Its stop stays known: another thread may have run into it before, and be heard of after.
-        """
-        block = self._versions.get((source.pc, source.code))
-        if block is None or self.generated.labels.get(block.slot) != self.generated.label(source.pc):
-            return None
-        cache = self.cache_at(block.start)
-        self._write(cache, block.start, bytes(block.details.code[: len(self._stop)]))
-        self.slots[source.pc] = block.slot
-        self._publish(source.pc)
-        return block
-
     def _exit(self, cache: Cache, field: int, target: int) -> None:
         """Link the direct branch whose field is at `field` to `target`."""
         all_links = cache.links if cache.serves(target) else self._links
@@ -281,6 +267,10 @@ class CodeSpace(RenewedTranslations):
             cache.stubs[target] = stub
             self.exits[stub] = target
         self._patch(cache, field, stub)
+
+    def drop(self, start: int, end: int) -> None:
+        super().drop(start, end)
+        self._mapping = None
 
     # -- the lookup table
 
@@ -354,39 +344,3 @@ class CodeSpace(RenewedTranslations):
             source = known.source if isinstance(known, Block) else self.text.decode(pc)
             live = self._live[pc] = self.reader.live_in(source)
         return live
-
-    # -- forgetting
-
-    def drop(self, start: int, end: int) -> None:
-        """Forget the blocks whose code overlaps [start, end): it is about to be something else."""
-        for cache in self.caches.all:
-            module = cache.module
-            if module is None:
-                within = cache.blocks
-            elif module.start < end and start < module.end:
-                # What it holds from now on is not what its file says.
-                cache.stale, cache.key = True, ""
-                within = cache.blocks[cache.kept :]
-                if cache.unit is not None:
-                    for pc in cache.unit.overlapping(start - module.start, end - module.start):
-                        self.forget(pc + module.start)
-            else:
-                continue
-            for block in within:
-                assert block is not None
-                if block.source.pc < end and start < block.source.end:
-                    self.forget(block.source.pc)
-        self._live.clear()
-        self.text.forget()
-        self._mapping = None
-
-    def forget(self, pc: int) -> None:
-        """Make the block at `pc`, if it is translated, stop whoever enters it."""
-        slot = self.slots.pop(pc, None)
-        if slot is None:
-            return
-        if self.lookup.landings.pop(pc, None) is not None:
-            self._unlanded.add(pc)
-        start = self.starts[slot]
-        self._write(self.cache_at(start), start, self._stop)
-        self._stops[start] = Stop("dropped", None, pc)

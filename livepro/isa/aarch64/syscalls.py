@@ -37,6 +37,8 @@ TABLE = SyscallTable(
         "remap_file_pages": 234,
         "kcmp": 272,
         "memfd_create": 279,
+        "userfaultfd": 282,
+        "madvise": 233,
         "execveat": 281,
         "pkey_mprotect": 288,
         "prctl": 167,

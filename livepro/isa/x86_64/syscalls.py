@@ -42,6 +42,8 @@ TABLE = SyscallTable(
         "kcmp": 312,
         "readlink": 89,
         "memfd_create": 319,
+        "userfaultfd": 323,
+        "madvise": 28,
         "execveat": 322,
         "pkey_mprotect": 329,
         "io_pgetevents": 333,

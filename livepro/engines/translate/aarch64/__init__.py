@@ -18,6 +18,7 @@ class AArch64:
     jump = encode.pack([encode.B])
     arrival = encode.ARRIVAL
     index_shift = 2
+    guards = False
     enters_handlers = False
     movable = False
     budget_cells = 1

@@ -22,6 +22,7 @@ class X86_64:
     synchronise = None
     movable = True
     budget_cells = layout.BUDGET_CELLS
+    guards = True
     enters_handlers = True
     text = Text
     reader = Reader

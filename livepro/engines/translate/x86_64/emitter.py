@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.backend import Owed
+from livepro.engines.translate.backend import WHEN_TOLD, Owed
 from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
@@ -105,7 +105,10 @@ class Emitter(CounterEmitter):
         special: Sequence[int] = block.special
         counter, borrows = self._place_counter(emitted, block, live_out)
         if check is not Check.NEVER:
+            out += self.padding(at, 1) + encode.jump(0)
+            field = len(out) - 4
             self._compare_source(emitted, block, 0)
+            emitted.skip = field, len(out) - field
             if check is Check.WRITES:
                 special = range(len(facts_of))
         runs.append((0, len(out)))
@@ -202,6 +205,8 @@ class Emitter(CounterEmitter):
     def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
         out = emitted.code
         size = self._watched.get(number)
+        if size == WHEN_TOLD:
+            number, size = -1, None
         if number in self._watched and size is None:
             self._native(emitted, index)
             return

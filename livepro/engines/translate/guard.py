@@ -1,0 +1,260 @@
+"""Generated code that is trusted while nobody can write to it.
+
+Copies of generated code compare the program's bytes with those that they were made from whenever they are
+entered, which costs several times what the code itself does. Where a copy is executed often, the
+pages it was made from are protected (`linux.userfault`), compared once more, and the copy's
+comparison is jumped over from then on. Who writes to such a page waits until the comparisons are back: by
+the time that the write is made, every processor makes them, as the writer's return from the
+kernel is far behind the store that put them back. Pages that are written to often are left alone
+for longer and longer.
+
+A thread of livepro's own looks after that, and writes one aligned word per copy and turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate import layout
+
+Executions = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+"""How often the copies that count in some cells (int64) have been executed (int64)."""
+
+_PERIOD = 0.05  # seconds between two looks at least
+_SHARE = 20  # a look takes one part in so many of the time, at most
+_OFTEN = 500  # executions between two looks: comparisons that cost something
+_PATIENCE, _LONGEST = 0.2, 30.0  # seconds that a page is left alone after a write, at first and at last
+HERE = 4
+"""The distance from a field of a copy's first branch to right behind it: to the comparison."""
+
+
+class Faults(Protocol):
+    """See `livepro.linux.userfault.WriteFaults`."""
+
+    whole: bool
+
+    def watch(self, start: int, end: int) -> None: ...
+    def protect(self, start: int, end: int) -> None: ...
+    def free(self, start: int, end: int) -> None: ...
+    def wanted(self, timeout: float) -> list[int]: ...
+    def enough(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Checked(NamedTuple):
+    """A copy, at `start`, whose comparison can be jumped over.
+
+    `pc` and `code` are the program's address and bytes that it was made from, `extent` the mapping they
+    were in. It counts in `cell`. The field (an index into `buffer`, livepro's view of the cache) leads
+    over the comparison when `distance` is written there. `labelled` says that a virtual machine made
+    the code, which does not have system calls write there.
+    """
+
+    start: int
+    pc: int
+    code: bytes
+    cell: int
+    buffer: Any
+    field: int
+    distance: int
+    extent: tuple[int, int]
+    labelled: bool
+
+    @property
+    def pages(self) -> range:
+        """The numbers of the pages that it was made from."""
+        return range(self.pc // layout.PAGE, (self.pc + len(self.code) - 1) // layout.PAGE + 1)
+
+
+class Guard:
+    """Trusts the copies of one address space that it is told of, when that pays and as long as it can.
+
+    `read` reads the program's memory (address, size), `link` writes a field."""
+
+    def __init__(
+        self,
+        faults: Faults,
+        read: Callable[[int, int], bytes],
+        link: Callable[[Any, int, int], bool],
+        executions: Executions,
+    ) -> None:
+        self._faults = faults
+        self._read = read
+        self._link = link
+        self._executions = executions
+        self._lock = threading.Lock()
+        self._copies: list[Checked] = []
+        self._cells = self._counts = np.zeros(0, np.int64)
+        self._numbers: dict[int, int] = {}
+        self._retired: set[int] = set()
+        self._trusted: dict[int, Checked] = {}
+        self._on_page: defaultdict[int, set[int]] = defaultdict(set)
+        self._protected: set[int] = set()
+        self._patience: dict[int, tuple[float, float]] = {}
+        self._moving: set[int] = set()
+        self._closed = False
+        self.trusted = 0
+        """Copies whose comparison has been jumped over so far."""
+        self.writes = 0
+        """Writes that have waited so far."""
+        self._thread = threading.Thread(target=self._watch, name="livepro-guard", daemon=True)
+        self._thread.start()
+
+    # -- for the engine
+
+    def add(self, copy: Checked) -> None:
+        """Take one more copy."""
+        if self._faults.whole or copy.labelled:
+            self._numbers[copy.start] = len(self._copies)
+            self._copies.append(copy)
+
+    def retire(self, start: int) -> None:
+        """The copy at `start` is to be left alone."""
+        with self._lock:
+            number = self._numbers.get(start)
+            if number is not None:
+                self._retired.add(number)
+                self._distrust((number,))
+
+    def revive(self, start: int) -> None:
+        """The copy at `start`, which compares, is in use again."""
+        with self._lock:
+            self._retired.discard(self._numbers.get(start, -1))
+
+    def forget(self) -> None:
+        """All copies have been dropped: their memory will be used for others."""
+        with self._lock:
+            self._distrust(list(self._trusted))
+            self._on_page.clear()
+            self._numbers.clear()
+            self._retired.clear()
+            self._copies = []
+            self._cells = self._counts = np.zeros(0, np.int64)
+
+    @contextlib.contextmanager
+    def checking(self) -> Iterator[None]:
+        """Meanwhile every copy compares."""
+        with self._lock:
+            self._distrust(list(self._trusted))
+            yield
+
+    def moves(self, tid: int, ranges: Iterable[tuple[int, int]]) -> None:
+        """A thread is about to have the kernel change what is mapped in some [start, end)."""
+        with self._lock:
+            self._moving.add(tid)  # nothing is protected before it has
+            for start, end in ranges:
+                first, last = start // layout.PAGE, (end - 1) // layout.PAGE
+                for page in [page for page in self._protected if first <= page <= last]:
+                    self._expose(page)
+
+    def moved(self, tid: int) -> None:
+        """It has, or has not and will not."""
+        self._moving.discard(tid)
+
+    def close(self) -> None:
+        """Compare everywhere, and protect nothing."""
+        if not self._closed:
+            self._closed = True
+            self._faults.enough()
+        self._thread.join()
+
+    # -- its own thread
+
+    def _watch(self) -> None:
+        try:
+            due = time.monotonic() + _PERIOD
+            while not self._closed:
+                for address in self._faults.wanted(max(due - time.monotonic(), 0)):
+                    self._written(address)
+                began = time.monotonic()
+                if began >= due:
+                    with self._lock:
+                        self._look()
+                    now = time.monotonic()
+                    due = now + max(_PERIOD, _SHARE * (now - began))
+        finally:  # whatever happens, nobody may wait for ever
+            with self._lock:
+                self._distrust(list(self._trusted))
+                self._moving.add(0)  # nothing is protected any more
+                self._protected.clear()
+                self._faults.close()
+
+    def _written(self, address: int) -> None:
+        """A thread waits to write to an address."""
+        page = address // layout.PAGE
+        with self._lock:
+            self.writes += 1
+            wait = min(2 * self._patience.get(page, (0, _PATIENCE / 2))[1], _LONGEST)
+            self._patience[page] = time.monotonic() + wait, wait
+            self._expose(page)
+
+    def _expose(self, page: int) -> None:
+        """Let a page be written to."""
+        self._distrust(self._on_page.pop(page, ()))
+        self._protected.discard(page)
+        with contextlib.suppress(OSError):  # no longer mapped
+            self._faults.free(page * layout.PAGE, (page + 1) * layout.PAGE)
+
+    def _distrust(self, numbers: Iterable[int]) -> None:
+        """Have some copies compare again."""
+        for number in numbers:
+            copy = self._trusted.pop(number, None)
+            if copy is not None:
+                self._link(copy.buffer, copy.field, HERE)
+
+    def _look(self) -> None:
+        """Trust what has been executed often of late, as far as it can be."""
+        copies = self._copies
+        known, count = len(self._cells), len(copies)
+        if known < count:
+            more = np.array([copy.cell for copy in copies[known:count]], np.int64)
+            self._cells = np.concatenate((self._cells, more))
+            self._counts = np.pad(self._counts, (0, len(more)))
+        counts = self._executions(self._cells)
+        often = np.flatnonzero(counts - self._counts >= _OFTEN).tolist()
+        self._counts = counts
+        wanted = [number for number in often if number not in self._trusted and number not in self._retired]
+        if not wanted or self._moving:
+            return
+        self._protect({page: copies[number].extent for number in wanted for page in copies[number].pages})
+        for number in wanted:
+            copy = copies[number]
+            pages = copy.pages
+            if not self._protected.issuperset(pages) or self._read(copy.pc, len(copy.code)) != copy.code:
+                continue
+            self._trusted[number] = copy
+            for page in pages:
+                self._on_page[page].add(number)
+            self._link(copy.buffer, copy.field, copy.distance)
+            self.trusted += 1
+
+    def _protect(self, pages: dict[int, tuple[int, int]]) -> None:
+        """Protect pages, given the mapping that each was in, if they have not been written to of late."""
+        now = time.monotonic()
+        for page in sorted(pages.keys() - self._protected):
+            if self._patience.get(page, (0, 0))[0] > now:
+                continue
+            start, end = page * layout.PAGE, (page + 1) * layout.PAGE
+            try:
+                self._watch_around(start, end, pages[page])
+                self._faults.protect(start, end)
+            except OSError:  # mapped otherwise by now
+                self._patience[page] = now + _LONGEST, _LONGEST
+                continue
+            self._protected.add(page)
+
+    def _watch_around(self, start: int, end: int, extent: tuple[int, int]) -> None:
+        """Have a page watched, with the mapping that it is in if that is what it was: one made of many parts
+        costs the kernel more."""
+        try:
+            self._faults.watch(*extent)
+        except OSError:
+            self._faults.watch(start, end)
