@@ -91,7 +91,7 @@ class WriteFaults:
         self._control(_WRITE_PROTECT, struct.pack("<3Q", start, end - start, 0))
 
     def wanted(self, timeout: float) -> list[int]:
-        """The addresses that threads wait to write to; none after `timeout` seconds, or `enough`."""
+        """The pages (addresses) that threads wait to write to; none after `timeout` seconds, or `enough`."""
         if not self._poll.poll(timeout * 1000):
             return []
         try:

@@ -114,8 +114,10 @@ class ChangingTranslations(RenewedTranslations):
         for block in self._former.get(pc, ()):
             # Its stop stays known: another thread may have run into it before, and be heard of after.
             assert block.details.skip is not None
-            self._patch_at(block.start + block.details.skip[0], start)
-            self._let_in(block)
+            field = block.details.skip[0]
+            self._patch_at(block.start + field, start)
+            if field >= len(self._stop):
+                self._let_in(block)
 
     def _let_in(self, block: Block) -> None:
         """Take the stop off the start of a copy."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from abc import abstractmethod
 from functools import partial
@@ -24,8 +23,6 @@ from livepro.linux.proc import Mapping
 from livepro.linux.userfault import WriteFaults
 from livepro.tracee import TracedThread
 
-_FEW = 16  # copies of generated code that need no guard
-
 
 class CacheRoom(Deferring):
     """Translates what a thread comes to, making a cache for it where there is none."""
@@ -41,7 +38,7 @@ class CacheRoom(Deferring):
         super().__init__(isa, options)
         self._shelf: Shelf | None = None
         self._translating = 0.0
-        self._unguarded = _FEW
+        self._guarding = True
 
     def _open_shelf(self) -> Shelf | None:
         """Where translations are kept, if they are to be."""
@@ -64,7 +61,7 @@ class CacheRoom(Deferring):
         room = room and self._room(state, pc)
         start = space.translate(pc, landing=landing, eager=eager) if room else None
         self._translating += time.perf_counter() - began
-        if len(space.unguarded) >= self._unguarded and not self.leaving:
+        if space.unguarded and self._guarding and not self.leaving:
             self._open_guard(state)
         return start
 
@@ -76,7 +73,7 @@ class CacheRoom(Deferring):
         try:
             faults = WriteFaults(thread.process.pid, calls.call, self._numbers)
         except (OSError, KeyError, LiveproError):
-            self._unguarded = sys.maxsize
+            self._guarding = False
             return
         for number in self._discarding:
             space.memory.data.map[layout.WATCHED + number] = 1

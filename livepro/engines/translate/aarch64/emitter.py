@@ -84,7 +84,9 @@ class Emitter:
                 emitted.within = (*owed, (slot, len(facts_of)))
                 emitted.counted = emitted.tallied = _NEVER
         if check is not Check.NEVER:
+            out += encode.pack([encode.B + 1])
             self._compare_source(emitted, block, 0, at)
+            emitted.skip = 0, len(out)
             if check is Check.WRITES:
                 special = range(len(facts_of))
         runs.append((0, len(out)))
