@@ -87,7 +87,7 @@ def run(
     program is then let go, and the result's `exit` is None. The result's `region` says what became
     of that. `cache` is the directory in which translated code is kept from run to run
     (True: the user's own, False: none; see `livepro cache`). `cache_size` is about how many bytes
-    translated code may take in each process (None: 64 MB; the translate engine only); when there
+    translated code may take in each process (None: 160 MB; the translate engine only); when there
     would be more, all of it is dropped and translated anew, and no count with it. `progress` is called a few
     times a second while the command runs.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,

@@ -85,7 +85,7 @@ def add_cache_size(out: argparse._ActionsContainer) -> None:
         "--cache-size",
         metavar="BYTES",
         type=count,
-        help="let translated code take about so much memory in each process, 1K or more (default: 64M); "
+        help="let translated code take about so much memory in each process, 1K or more (default: 160M); "
         "when it is full, all is dropped and translated anew, and no count is lost",
     )
 

@@ -52,7 +52,7 @@ FORMER_ACTION = 0xC20
 SCRATCH_ACTION = 0xC40
 """In the first area, one that livepro tells the kernel."""
 COUNTERS = 0x1000
-MAX_SLOTS = (1 << 20) - COUNTERS // 8
+MAX_SLOTS = (1 << 21) - COUNTERS // 8
 AREA_SIZE = COUNTERS + MAX_SLOTS * 8
 AREAS_PER_WINDOW = 64
 """Threads that share one mapping; more threads, more windows."""

@@ -19,7 +19,7 @@ from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.source import SourceBlock
 from livepro.tracee import TracedProcess
 
-CACHE_SIZE = 64_000_000
+CACHE_SIZE = 160_000_000
 """Bytes of copies for one process unless another limit is set."""
 
 _MARGIN = 1 << 12  # cells left for one translation and what has to come with it
