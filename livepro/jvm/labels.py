@@ -43,6 +43,12 @@ class Labeller:
         self._cache: CodeCache | None = None
         self._starts: list[int] = []
         self._blobs: dict[int, Blob] = {}
+        self._sure: set[Blob] = set()
+
+    def look_again(self) -> None:
+        """Believe nothing that was seen before: labels that are asked for one after the other, at one
+        moment, need not look each time."""
+        self._sure.clear()
 
     def prepare(self) -> None:
         """Do now what the first label takes time for."""
@@ -55,11 +61,12 @@ class Labeller:
             return None
         try:
             blob = self._known(pc)
-            if blob is None or not cache.still(blob):
+            if blob is None or not (blob in self._sure or cache.still(blob)):
                 blob = cache.find(pc)
                 if blob is None:
                     return None
                 self._remember(blob)
+            self._sure.add(blob)
             if blob.name == INTERPRETER:
                 return CodeLabel(Origin.INTERPRETER, 0, cache.codelet(pc))
         except NotReadable:

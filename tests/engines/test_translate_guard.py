@@ -35,6 +35,7 @@ class Faults:
         self.written: list[int] = []
         self.protected: set[int] = set()
         self.refuses = False
+        self.closed = False
 
     def watch(self, start: int, end: int) -> None:
         if self.refuses:
@@ -51,10 +52,13 @@ class Faults:
         found, self.written = self.written, []
         return found
 
-    def enough(self) -> None: ...
+    def enough(self) -> None:
+        time.sleep(0.01)  # whoever is told may be quick
+        assert not self.closed
 
     def close(self) -> None:
         self.protected.clear()
+        self.closed = True
 
 
 class Setting:
@@ -223,6 +227,7 @@ def test_the_end(setting: Setting) -> None:
     setting.guard.close()
     assert setting.fields[1] == HERE
     assert setting.faults.protected == set()
+    assert setting.faults.closed
     setting.guard.close()
 
 

@@ -32,8 +32,12 @@ class GeneratedCode:
         labeller.replaced = self._replaced
         self._labeller = labeller
 
+    def look_again(self) -> None:
+        """Have what is asked for next looked at as it is then."""
+        self._labeller.look_again()
+
     def label(self, pc: int) -> CodeLabel | None:
-        """What the code at `pc` is now."""
+        """What the code at `pc` is, since it was last told to look again."""
         return self._labeller.label(pc)
 
     def note(self, pc: int, slot: int) -> None:

@@ -100,7 +100,7 @@ class Guard:
         self._protected: set[int] = set()
         self._patience: dict[int, tuple[float, float]] = {}
         self._moving: set[int] = set()
-        self._closed = False
+        self._closed = self._ended = False
         self.trusted = 0
         """Copies whose comparison has been jumped over so far."""
         self.writes = 0
@@ -161,9 +161,10 @@ class Guard:
 
     def close(self) -> None:
         """Compare everywhere, and protect nothing."""
-        if not self._closed:
+        with self._lock:
             self._closed = True
-            self._faults.enough()
+            if not self._ended:
+                self._faults.enough()
         self._thread.join()
 
     # -- its own thread
@@ -185,6 +186,7 @@ class Guard:
                 self._distrust(list(self._trusted))
                 self._moving.add(0)  # nothing is protected any more
                 self._protected.clear()
+                self._ended = True
                 self._faults.close()
 
     def _written(self, address: int) -> None:

@@ -195,6 +195,8 @@ class RenewedTranslations(ArmedTranslations):
         mapping = self.process.space.find(pc)
         if mapping is None or not mapping.readable:
             return None  # as the vsyscall page
+        self.text.look_again()
+        self.generated.look_again()
         source = self.text.decode(pc)
         if source is None:
             return None

@@ -68,6 +68,8 @@ class CodeSpace(ChangingTranslations):
         """Translate the block at `pc` and, eagerly, likely successors (so many at most). Returns
         where its copy starts; None when its first instruction cannot be read or
         decoded. `landing` enters it in the lookup table."""
+        self.text.look_again()
+        self.generated.look_again()
         landings = self.lookup.landings
         again = pc in self._unlanded
         slot = self.slots.get(pc)

@@ -14,7 +14,8 @@ from livepro.tracee import TracedProcess
 _WINDOW = 1 << 16  # bytes of code that are read at once
 _OVERLAP = 256  # bytes more, so that few blocks reach out of their window
 _WINDOWS = 512  # so many are remembered
-_GLIMPSE = 128  # bytes, where they are read anew for each block
+_GLIMPSE = 128  # bytes, where that is not enough
+_BEFORE, _BEHIND = 1 << 9, 1 << 11  # bytes around a block whose code may change: its neighbours come next
 
 
 def check_for(mapping: Mapping | None) -> Check:
@@ -38,33 +39,47 @@ class ProgramText:
         self._text = backend.text
         self._reader = reader
         self._windows: dict[int, Text] = {}
+        self._passing: Text | None = None
         self.region: RegionWatch | None = None
 
     def forget(self) -> None:
         """Read anew: mappings have changed."""
         self._windows.clear()
+        self._passing = None
+
+    def look_again(self) -> None:
+        """Read code that may change anew: copies compare it with what was read when they are entered."""
+        self._passing = None
 
     def _around(self, pc: int, size: int = 0) -> Text | None:
         """The code around `pc`, as far as the program could execute it; at least `size`
-        bytes from there on, if there are as many. Code that may change is read
-        afresh each time."""
+        bytes from there on, if there are as many."""
         text = self._windows.get(pc // _WINDOW)
+        if text is not None and text.base <= pc < text.end and not size:
+            return text
+        text = self._passing
         if text is not None and text.base <= pc < text.end and not size:
             return text
         mapping = self._process.space.find(pc)
         if mapping is None or not mapping.executable:
             return None
         keeps = mapping.stable_code and not size
-        start = max(mapping.start, pc & -_WINDOW) if keeps else pc
-        wanted = (pc & -_WINDOW) + _WINDOW + _OVERLAP if keeps else pc + (size or _GLIMPSE)
+        if keeps:
+            start, wanted = max(mapping.start, pc & -_WINDOW), (pc & -_WINDOW) + _WINDOW + _OVERLAP
+        else:
+            start, wanted = pc if size else max(mapping.start, pc - _BEFORE), pc + (size or _BEHIND)
         end = start
         while end < wanted and (mapping := self._process.space.find(end)) and mapping.executable:
             end = mapping.end
         text = self._text(start, self._process.memory.read(start, min(end, wanted) - start))
+        if pc >= text.end:
+            return self._text(pc, b"")  # behind the end of a file that is mapped
         if keeps:
             if len(self._windows) == _WINDOWS:
                 self._windows.clear()
             self._windows[pc // _WINDOW] = text
+        elif not size:
+            self._passing = text
         return text
 
     def _places(self, pc: int) -> Container[int]:

@@ -31,6 +31,7 @@ _i32 = struct.Struct("<i").pack
 # Native, not "<i": that stores byte by byte, and a running thread could see half of it.
 _put_i32 = struct.Struct("i").pack_into
 _u32 = struct.Struct("<I").pack
+_ALL_64 = (1 << 64) - 1
 _u64 = struct.Struct("<Q").pack
 
 
@@ -137,6 +138,18 @@ def load_absolute(size: int, address: int) -> bytes:
         2: b"\x66\xa1" + where + b"\x0f\xb7\xc0",  # movzx eax, ax
         1: b"\xa0" + where + b"\x0f\xb6\xc0",  # movzx eax, al
     }[size]
+
+
+_COMPARED = struct.Struct("<2sQ2sQ7s")
+
+
+def compare(address: int, source: int) -> bytes:
+    """Stop unless the 8 bytes at a 64-bit address are `source`; the stop is the last byte. Borrows rax and
+    rcx, leaves flags alone."""
+    # mov rcx, -source; mov rax, [address]; lea rcx, [rcx + rax]; jrcxz +1; int3
+    return _COMPARED.pack(
+        b"\x48\xb9", -source & _ALL_64, b"\x48\xa1", address, b"\x48\x8d\x0c\x01\xe3\x01\xcc"
+    )
 
 
 def load_byte_watched(table: int) -> bytes:
