@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from livepro.linux.cpu import cpu
 from livepro.linux.perf_event import probe_instruction_counter
 from livepro.linux.permissions import Permissions, permissions
 from livepro.linux.probe import probe_block_step, probe_tracing
+from livepro.linux.userfault import WriteFaults, call_here
 from livepro.ui.console import open_console
 from livepro.ui.findings import Finding, State, print_findings
 
@@ -88,7 +90,24 @@ def tracing(allowed: Permissions) -> list[Finding]:
         Finding(
             "hardware counter", State.OK if counter.works else State.NOTE, counter.detail, counter.remedy
         ),
+        generated_code(),
     ]
+
+
+def generated_code() -> Finding:
+    """May writes to generated code be watched: else it is compared whenever it is executed."""
+    machine = platform.machine()
+    numbers = for_machine(machine).syscalls.numbers if machine in MACHINES else {}
+    name = "generated code"
+    try:
+        faults = WriteFaults(os.getpid(), call_here, numbers)
+    except (OSError, KeyError) as error:
+        return Finding(name, State.NOTE, f"compared whenever it is executed (no userfaultfd: {error})")
+    faults.close()
+    if faults.whole:
+        return Finding(name, State.OK, "writes to it are watched (userfaultfd)")
+    detail = "watched in Java virtual machines, else compared (userfaultfd without CAP_SYS_PTRACE)"
+    return Finding(name, State.NOTE, detail)
 
 
 def libraries() -> list[Finding]:

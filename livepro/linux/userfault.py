@@ -35,13 +35,18 @@ def _descriptor_of(pid: int, descriptor: int) -> int:
     """A copy of another process's descriptor. Raises OSError."""
     process = os.pidfd_open(pid)
     try:
-        copy = int(_library.syscall(_PIDFD_GETFD, process, descriptor, 0))
-        if copy < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        return copy
+        return call_here(_PIDFD_GETFD, process, descriptor, 0)
     finally:
         os.close(process)
+
+
+def call_here(number: int, *arguments: int) -> int:
+    """Make a system call. Raises OSError where it fails."""
+    result = int(_library.syscall(number, *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
 
 
 class WriteFaults:

@@ -24,11 +24,35 @@ def test_here(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["ok", "ptrace", "seized", "and", "single-stepped", "a", "child"] in lines
     named = {" ".join(words[1:2]) for words in lines if words and words[0] in ("ok", "--", "NO")}
-    assert {"ptrace", "Yama", "CAP_SYS_PTRACE", "seccomp", "block-step", "hardware", "capstone"} <= named
-    assert {"iced-x86", "numpy", "python-ptrace", "kernel", "SIMD"} <= named
+    assert {"ptrace", "Yama", "CAP_SYS_PTRACE", "seccomp", "block-step", "hardware", "generated"} <= named
+    assert {"capstone", "iced-x86", "numpy", "python-ptrace", "kernel", "SIMD"} <= named
     engines = [words[1] for words in lines[lines.index(["Engines"]) + 1 :] if words[:1] == ["ok"]]
     assert engines == ["translate", "block", "step"]
     assert done.stdout.endswith("livepro can run here.\n")
+
+
+class Refused:
+    """Stands for a kernel that watches nothing, or not everything."""
+
+    def __init__(self, *_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+
+class InPart:
+    whole = False
+
+    def __init__(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_where_generated_code_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "WriteFaults", Refused)
+    found = doctor.generated_code()
+    assert (found.state, "Function not implemented" in found.detail) == (State.NOTE, True)
+    monkeypatch.setattr(doctor, "WriteFaults", InPart)
+    found = doctor.generated_code()
+    assert (found.state, "Java" in found.detail) == (State.NOTE, True)
 
 
 def test_where_ptrace_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,25 +11,17 @@ from collections.abc import Iterator
 import pytest
 
 from livepro.isa import for_machine
-from livepro.linux.userfault import WriteFaults
+from livepro.linux.userfault import WriteFaults, call_here
 
 PAGE = mmap.PAGESIZE
 
-library = ctypes.CDLL(None, use_errno=True)
-
-
-def call(number: int, *arguments: int) -> int:
-    """A system call of this process's own."""
-    result = int(library.syscall(number, *arguments))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
+library = ctypes.CDLL(None)
 
 
 @pytest.fixture
 def faults() -> Iterator[WriteFaults]:
     try:
-        made = WriteFaults(os.getpid(), call, for_machine(os.uname().machine).syscalls.numbers)
+        made = WriteFaults(os.getpid(), call_here, for_machine(os.uname().machine).syscalls.numbers)
     except OSError as error:
         pytest.skip(f"this kernel has no userfaultfd that protects: {error}")
     yield made
@@ -56,7 +48,7 @@ def in_background(function: object, *arguments: object) -> threading.Thread:
 
 def test_descriptors_are_given_back(faults: WriteFaults) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    again = WriteFaults(os.getpid(), call, for_machine(os.uname().machine).syscalls.numbers)
+    again = WriteFaults(os.getpid(), call_here, for_machine(os.uname().machine).syscalls.numbers)
     again.close()
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -99,7 +91,7 @@ def test_enough_ends_the_wait(faults: WriteFaults) -> None:
 
 def test_closing_lets_writers_go_on(pages: tuple[mmap.mmap, int]) -> None:
     try:
-        faults = WriteFaults(os.getpid(), call, for_machine(os.uname().machine).syscalls.numbers)
+        faults = WriteFaults(os.getpid(), call_here, for_machine(os.uname().machine).syscalls.numbers)
     except OSError as error:
         pytest.skip(f"this kernel has no userfaultfd that protects: {error}")
     memory, start = pages
