@@ -15,7 +15,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from attach.observe_attach import observe  # noqa: E402
-from attach.targets import Target, segment_bases  # noqa: E402
+from attach.targets import Target, eventually, segment_bases  # noqa: E402
 
 from tests.soak.programs import PROGRAMS, Program  # noqa: E402
 
@@ -49,16 +48,23 @@ def shape(program: Program) -> dict[str, Any]:
     return found
 
 
-def changed(program: Program, before: dict[str, Any]) -> dict[str, Any]:
-    """What is not as it was before, and after, once the program has had time to close what it has opened
-    for a moment, as a Java virtual machine does the control group's files."""
-    for _ in range(100):
-        after = shape(program)
+def check_unchanged(program: Program, before: dict[str, Any]) -> None:
+    """Raises AssertionError, which says what it is, if something stays other than before.
+
+    A program may need a moment to close what it opens now and then, as a Java virtual machine
+    does the control group's files.
+    """
+    after: dict[str, Any] = {}
+
+    def unchanged() -> bool:
+        after.update(shape(program))
+        return after == before
+
+    try:
+        eventually(unchanged)
+    except AssertionError:
         left = {part: (before[part], after[part]) for part in before if after[part] != before[part]}
-        if not left:
-            break
-        time.sleep(0.01)
-    return left
+        raise AssertionError(f"before and after: {left}") from None
 
 
 def soak(name: str, times: int, seconds: float, engine: str) -> None:
@@ -74,8 +80,7 @@ def soak(name: str, times: int, seconds: float, engine: str) -> None:
                 assert seen["warnings"] == [], seen["warnings"]
                 program.check()
                 assert remains(target) == []
-                left = changed(program, before)
-                assert not left, left
+                check_unchanged(program, before)
                 print(f"\r{name} {number}/{times}", end="", file=sys.stderr, flush=True)
             program.finish()
         print(file=sys.stderr)
