@@ -32,6 +32,7 @@ _PERIOD = 0.05  # seconds between two looks at least
 _SHARE = 20  # a look takes one part in so many of the time, at most
 _OFTEN = 500  # executions between two looks: comparisons that cost something
 _PATIENCE, _LONGEST = 0.2, 30.0  # seconds that a page is left alone after a write, at first and at last
+_NONE = np.zeros(0, np.int64)
 HERE = 4
 """The distance from a field of a copy's first branch to right behind it: to the comparison."""
 
@@ -92,7 +93,8 @@ class Guard:
         self._executions = executions
         self._lock = threading.Lock()
         self._copies: list[Checked] = []
-        self._cells = self._counts = np.zeros(0, np.int64)
+        self._counted = self._copies
+        self._cells = self._counts = _NONE
         self._numbers: dict[int, int] = {}
         self._retired: set[int] = set()
         self._trusted: dict[int, Checked] = {}
@@ -137,7 +139,6 @@ class Guard:
             self._numbers.clear()
             self._retired.clear()
             self._copies = []
-            self._cells = self._counts = np.zeros(0, np.int64)
 
     @contextlib.contextmanager
     def checking(self) -> Iterator[None]:
@@ -177,8 +178,7 @@ class Guard:
                     self._written(address)
                 began = time.monotonic()
                 if began >= due:
-                    with self._lock:
-                        self._look()
+                    self._look()
                     now = time.monotonic()
                     due = now + max(_PERIOD, _SHARE * (now - began))
         finally:  # whatever happens, nobody may wait for ever
@@ -193,9 +193,10 @@ class Guard:
         """A thread waits to write to an address."""
         page = address // layout.PAGE
         with self._lock:
-            self.writes += 1
-            wait = min(2 * self._patience.get(page, (0, _PATIENCE / 2))[1], _LONGEST)
-            self._patience[page] = time.monotonic() + wait, wait
+            if page in self._protected:  # else another thread wants to write there, too
+                self.writes += 1
+                wait = min(2 * self._patience.get(page, (0, _PATIENCE / 2))[1], _LONGEST)
+                self._patience[page] = time.monotonic() + wait, wait
             self._expose(page)
 
     def _expose(self, page: int) -> None:
@@ -214,7 +215,17 @@ class Guard:
 
     def _look(self) -> None:
         """Trust what has been executed often of late, as far as it can be."""
+        copies, often = self._executed_often()
+        with self._lock:
+            if copies is self._copies:  # else they have been dropped meanwhile
+                self._trust(copies, often)
+
+    def _executed_often(self) -> tuple[list[Checked], list[int]]:
+        """The copies there are, and the numbers of those that have been executed often since the last look.
+        That takes time; nobody has to wait for it."""
         copies = self._copies
+        if copies is not self._counted:
+            self._counted, self._cells, self._counts = copies, _NONE, _NONE
         known, count = len(self._cells), len(copies)
         if known < count:
             more = np.array([copy.cell for copy in copies[known:count]], np.int64)
@@ -223,6 +234,9 @@ class Guard:
         counts = self._executions(self._cells)
         often = np.flatnonzero(counts - self._counts >= _OFTEN).tolist()
         self._counts = counts
+        return copies, often
+
+    def _trust(self, copies: list[Checked], often: list[int]) -> None:
         wanted = [number for number in often if number not in self._trusted and number not in self._retired]
         if not wanted or self._moving:
             return
