@@ -46,11 +46,13 @@ ALL, WORK, WITHIN, LAST = 628, 204, 202, 5
 
 def late(warnings: Sequence[str]) -> int:
     """By how many instructions a region began or ended late, as far as it is said: nothing else may be."""
-    if not warnings:
-        return 0
-    said = re.fullmatch(r"The region began or ended (\d+) instructions late\.", "\n".join(warnings))
-    assert said is not None, warnings
-    return int(said[1])
+    total = 0
+    for warning in warnings:
+        changed_late = re.fullmatch(r"The region began or ended (\d+) instructions late\.", warning)
+        noticed = re.fullmatch(r"(\d+) instructions were (?:skipped|counted) instead of (\d+)\.", warning)
+        assert changed_late or noticed, warnings
+        total += int(changed_late[1]) if changed_late else abs(int(noticed[1]) - int(noticed[2]))  # type: ignore[index]
+    return total
 
 
 class RegionContract:
