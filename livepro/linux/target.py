@@ -79,7 +79,7 @@ def check(pid: int, machine: str) -> list[str]:
             f"{pid} is a thread of process {group}.", f"Attach to all of it: `livepro attach {group}`."
         )
     name = status.get("Name", "")
-    if pid == os.getpid() or (pid in lineage(os.getpid()) and "livepro" in _names(pid)):
+    if pid == os.getpid() or (pid in lineage(os.getpid()) and _is_livepro(pid)):
         raise LiveproError(f"Process {pid} is livepro itself.", "Name the process that is to be measured.")
     if status["State"].startswith(("Z", "X")) and not _other_threads(pid):
         raise LiveproError(
@@ -146,6 +146,11 @@ def _names(pid: int) -> set[str]:
     if command:
         names.add(os.path.basename(command[0]))
     return names
+
+
+def _is_livepro(pid: int) -> bool:
+    """Whether an ancestor is of livepro: by its name, or since this process is a fork of it (`front`)."""
+    return "livepro" in _names(pid) or proc.command_line(pid) == proc.command_line(os.getpid())
 
 
 def _shown(pid: int) -> str:

@@ -61,8 +61,9 @@ class AttachContract:
     def test_counts_agree_with_the_loops_own_counter(self, loop: Loop) -> None:
         with Target(loop.program) as target:
             before = target.shape()
+            counter = int(target.ready, 16)
+            eventually(lambda: target.word(counter))
             for seconds in (0.1, 0.3):
-                counter = int(target.ready, 16)
                 seen = observe(target.pid, engine=self.engine, seconds=seconds, counter=counter)
                 begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
                 assert seen["instructions"] == end - begin
@@ -74,6 +75,7 @@ class AttachContract:
     def test_intervals_of_a_window_are_exact(self, loop: Loop, tmp_path: Path) -> None:
         with Target(loop.program) as target:
             counter = int(target.ready, 16)
+            eventually(lambda: target.word(counter))
             seen = observe(target.pid, engine=self.engine, seconds=0.2, counter=counter, interval_size=1000)
             begin, end = (loop.total(s["counter"], s["pc"]) for s in (seen["taken"], seen["released"]))
             assert seen["instructions"] == end - begin

@@ -110,14 +110,18 @@ def test_thread_of_a_process(builder: Builder) -> None:
 
 
 def test_livepro_itself() -> None:
-    command = (
-        "import os, sys; from livepro.cli.main import main; sys.exit(main(['attach', str(os.getpid())]))"
-    )
-    done = subprocess.run(
-        ["livepro", "-c", command], executable=sys.executable, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "is livepro itself" in done.stderr
+    """Whatever it is called as: a shell that becomes it knows its number."""
+    for name in ("livepro", "python3"):
+        command = f'exec -a {name} "$0" -m livepro attach $$'
+        done = subprocess.run(
+            ["bash", "-c", command, sys.executable],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert done.returncode == 2, done.stderr
+        assert "is livepro itself" in done.stderr
 
 
 def test_traced_already(builder: Builder) -> None:
