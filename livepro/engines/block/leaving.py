@@ -26,6 +26,7 @@ class Leaving(Spaces):
         super().__init__(isa, options)
         self._under_way: set[int] = set()
         self._parted: list[BlockThread] = []
+        self._unwatched: list[TracedThread] = []
 
     def leave(self) -> None:
         if not self.leaving:
@@ -41,7 +42,12 @@ class Leaving(Spaces):
     def part(self, thread: TracedThread) -> bool:
         state = self._running.get(thread.tid)
         if state is None:
-            self.tracer.release(thread)
+            text = self._texts.get(thread.process)
+            if text is None or text.closed:
+                self.tracer.release(thread)
+            else:  # it has not been watched yet, and would run into the others' breakpoints
+                self._unwatched.append(thread)
+                self._halted(thread.tid, text)
             return True
         path = state.plan.ends.get(self._pc(thread.tid)) if state.plan is not None else None
         if path is not None:
@@ -77,12 +83,14 @@ class Leaving(Spaces):
         self._under_way.discard(tid)
         if any(self._running[other].text is text for other in self._under_way if other in self._running):
             return
-        parted = [state for state in self._parted if state.text is text]
+        parted = [state.thread for state in self._parted if state.text is text]
         self._parted = [state for state in self._parted if state.text is not text]
+        parted += [thread for thread in self._unwatched if self._texts.get(thread.process) is text]
+        self._unwatched = [thread for thread in self._unwatched if thread not in parted]
         if parted:
-            text.lift_all(parted[0].thread.process.memory)
-        for state in parted:
-            self.tracer.release(state.thread)
+            text.lift_all(parted[0].process.memory)
+        for thread in parted:
+            self.tracer.release(thread)
 
     def gone(self, thread: TracedThread) -> None:
         text = self._texts.get(thread.process)
