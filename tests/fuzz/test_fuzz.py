@@ -219,7 +219,8 @@ def test_a_wrong_result_is_found_named_and_shrunk(tmp_path: Path) -> None:
     assert "again: python -m tests.fuzz --engine bent --sequence broken:" in report
     listing = shrunk(report)
     assert any(" adc " in line for line in listing)
-    assert len(listing) <= 5
+    # What is drawn depends on the processor's instruction sets, and so does where no part can be left out.
+    assert len(listing) <= 8
     assert ": native 0x" in report
 
 
