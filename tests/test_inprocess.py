@@ -122,13 +122,14 @@ def test_java_without_livepro(classes: Path) -> None:
 
 def test_java_under_translate(classes: Path, tmp_path: Path) -> None:
     """Each iteration is counted alone. The loop is compiled by then, so most iterations are equal, to
-    the instruction; some meet a call in the interpreter yet, or a safepoint."""
+    the instruction; some meet a call in the interpreter yet, or a safepoint, and when the compiler gets to
+    do the last of its work is chance."""
     printed, report = run(tmp_path / "report.json", "translate", "java", *SHORT, "-cp", classes, "Iterations")
     first, *counts, last = printed.splitlines()
     assert (first, last) == ("true true", "true true true true")
     numbers = Counter(map(int, counts))
-    ((usual, times),) = numbers.most_common(1)
-    assert usual == min(numbers) > 4096
+    ((_, times),) = numbers.most_common(1)
+    assert min(numbers) > 4096
     assert times >= 5
     snapshots = report["snapshots"]
     assert [s["label"] for s in snapshots] == [f"iteration {i}" for i in range(10)]  # type: ignore[attr-defined]
