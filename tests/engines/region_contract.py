@@ -48,10 +48,14 @@ def late(warnings: Sequence[str]) -> int:
     """By how many instructions a region began or ended late, as far as it is said: nothing else may be."""
     total = 0
     for warning in warnings:
-        changed_late = re.fullmatch(r"The region began or ended (\d+) instructions late\.", warning)
-        noticed = re.fullmatch(r"(\d+) instructions were (?:skipped|counted) instead of (\d+)\.", warning)
-        assert changed_late or noticed, warnings
-        total += int(changed_late[1]) if changed_late else abs(int(noticed[1]) - int(noticed[2]))  # type: ignore[index]
+        said = re.fullmatch(
+            r"The region began or ended (\d+) instructions late\."
+            r"|(\d+) instructions were (?:skipped|counted) instead of (\d+)\.",
+            warning,
+        )
+        assert said is not None, warnings
+        late, done, asked = (int(number or 0) for number in said.groups())
+        total += late + abs(done - asked)
     return total
 
 

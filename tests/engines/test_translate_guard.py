@@ -258,11 +258,18 @@ print(run.exit, made, run.stats['generated blocks trusted'], run.stats['writes t
 """
 
 
-def run_trusted(program: Path, way: str) -> tuple[list[str], list[int]]:
+REFUSED = """
+from livepro.engines.translate import room
+def refuse(*_): raise PermissionError
+room.WriteFaults = refuse
+"""
+
+
+def run_trusted(program: Path, way: str, before: str = "") -> tuple[list[str], list[int]]:
     """What a run of fixtures/c/trusted.c printed, and its status, the instructions that its code
     executed, and how often that was trusted and written to."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, program, way, str(TURNS)],
+        [sys.executable, "-c", before + SCRIPT, program, way, str(TURNS)],
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         timeout=TIMEOUT,
@@ -303,3 +310,9 @@ def test_trusted_code_is_the_child_s_own(program: Path) -> None:
     assert (lines, status) == (["1", "child 1", "child 2", "parent 1", "parent 3"], 0)
     assert made == 3 * (3 * TURNS + 4)
     assert trusted > 0
+
+
+def test_where_nothing_can_be_watched(program: Path) -> None:
+    """Everything is compared always."""
+    lines, numbers = run_trusted(program, "store", REFUSED)
+    assert (lines, numbers) == (["1", "2", "3"], [0, 3 * (3 * TURNS + 4), 0, 0])

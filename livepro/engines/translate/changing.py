@@ -11,7 +11,7 @@ from collections import deque
 from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
 from livepro.engines.translate.guard import HERE, Checked, Guard
-from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.renewing import RenewedTranslations
 from livepro.engines.translate.source import SourceBlock
 from livepro.linux.proc import Mapping
@@ -32,11 +32,6 @@ class ChangingTranslations(RenewedTranslations):
         """Copies that a guard would be told of, by where they are."""
         self._former: dict[int, deque[Block]] = {}
         self._unlanded: set[int] = set()
-
-    def copy_into(self, child: ChangingTranslations, caches: list[SharedFile]) -> None:  # type: ignore[override]
-        super().copy_into(child, caches)
-        child._former = {pc: blocks.copy() for pc, blocks in self._former.items()}
-        child._unlanded = self._unlanded.copy()
 
     def renew(self) -> None:
         super().renew()

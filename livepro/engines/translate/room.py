@@ -61,7 +61,7 @@ class CacheRoom(Deferring):
         room = room and self._room(state, pc)
         start = space.translate(pc, landing=landing, eager=eager) if room else None
         self._translating += time.perf_counter() - began
-        if space.unguarded and self._guarding and not self.leaving:
+        if space.unguarded:
             self._open_guard(state)
         return start
 
@@ -69,6 +69,9 @@ class CacheRoom(Deferring):
         """Have generated code watched, so that copies of it need not look at it themselves; where the kernel
         does not allow that, they go on doing so."""
         space, thread = state.space, state.thread
+        if self.leaving or not (self._guarding and self._backend.guards):
+            space.unguarded.clear()
+            return
         calls = memory.Injector(thread, self.isa.registers, space.gadget)
         try:
             faults = WriteFaults(thread.process.pid, calls.call, self._numbers)

@@ -49,7 +49,8 @@ class CodeSpace(ChangingTranslations):
         child.generated = self.generated.fork(process, child.forget)
         child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         child.region, child._covered = self.region, self._covered.copy()
-        child._relanded = self._relanded.copy()
+        child._unlanded, child._relanded = self._unlanded.copy(), self._relanded.copy()
+        child._former = {pc: blocks.copy() for pc, blocks in self._former.items()}
         return child
 
     def renew(self) -> None:

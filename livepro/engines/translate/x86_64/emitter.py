@@ -164,18 +164,9 @@ class Emitter(CounterEmitter):
         at, end = block.offsets[index], block.offsets[-1]
         while at < end:
             address = block.pc + at
-            if not address & 7 and end - at >= 8:
-                out += encode.compare(address, int.from_bytes(block.code[at : at + 8], "little"))
-                emitted.changes += ((len(out) - 1, index),)
-                at += 8
-                continue
-            size = next(n for n in (4, 2, 1) if address % n == 0 and at + n <= end)
-            source = int.from_bytes(block.code[at : at + size], "little")
-            out += encode.move_absolute(encode.RCX, -source)
-            out += encode.load_absolute(size, address)
-            out += encode.LEA_RCX_RCX_RAX + encode.jump_if_rcx_zero(1)
-            emitted.changes += ((len(out), index),)
-            out += encode.INT3
+            size = next(n for n in (8, 4, 2, 1) if address % n == 0 and at + n <= end)
+            out += encode.compare(size, address, int.from_bytes(block.code[at : at + size], "little"))
+            emitted.changes += ((len(out) - 1, index),)
             at += size
         out += LOAD_RCX + LOAD_RAX
 

@@ -130,10 +130,9 @@ def jump_if_rcx_zero(displacement: int) -> bytes:
 
 
 def load_absolute(size: int, address: int) -> bytes:
-    """Load `size` bytes (8, 4, 2 or 1) from a 64-bit address into rax, zero-extended."""
+    """Load `size` bytes (4, 2 or 1) from a 64-bit address into rax, zero-extended."""
     where = _u64(address)
     return {
-        8: b"\x48\xa1" + where,
         4: b"\xa1" + where,
         2: b"\x66\xa1" + where + b"\x0f\xb7\xc0",  # movzx eax, ax
         1: b"\xa0" + where + b"\x0f\xb6\xc0",  # movzx eax, al
@@ -141,15 +140,16 @@ def load_absolute(size: int, address: int) -> bytes:
 
 
 _COMPARED = struct.Struct("<2sQ2sQ7s")
+_LEA_JRCXZ_INT3 = b"\x48\x8d\x0c\x01\xe3\x01\xcc"  # lea rcx, [rcx + rax]; jrcxz +1; int3
 
 
-def compare(address: int, source: int) -> bytes:
-    """Stop unless the 8 bytes at a 64-bit address are `source`; the stop is the last byte. Borrows rax and
-    rcx, leaves flags alone."""
-    # mov rcx, -source; mov rax, [address]; lea rcx, [rcx + rax]; jrcxz +1; int3
-    return _COMPARED.pack(
-        b"\x48\xb9", -source & _ALL_64, b"\x48\xa1", address, b"\x48\x8d\x0c\x01\xe3\x01\xcc"
-    )
+def compare(size: int, address: int, source: int) -> bytes:
+    """Stop unless the `size` bytes (8, 4, 2 or 1) at a 64-bit address are `source`; the stop is the last
+    byte. Borrows rax and rcx, leaves flags alone."""
+    negative = -source & _ALL_64
+    if size == 8:  # nearly always: mov rcx, -source; mov rax, [address]
+        return _COMPARED.pack(b"\x48\xb9", negative, b"\x48\xa1", address, _LEA_JRCXZ_INT3)
+    return move_absolute(RCX, negative) + load_absolute(size, address) + _LEA_JRCXZ_INT3
 
 
 def load_byte_watched(table: int) -> bytes:
