@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guest.tools import COMPILER, count
+from guest.tools import COMPILER, count, executed
 
 from fixtures import FOLDERS, Builder, Fixture, assembly
 
@@ -28,6 +28,16 @@ def confirmed() -> list[Fixture]:
 def test_proved_counts_are_confirmed(fixture: Fixture, cross_builder: Builder) -> None:
     program: Path = cross_builder.assembly(fixture)
     assert count([str(program), *fixture.args]) == fixture.instructions
+
+
+def test_a_block_that_was_stopped_before_it_began_is_traced_again_and_counts_once() -> None:
+    log = [
+        b"Trace 0: 0x7f8435401280 [00000000/0000000000400120/00000000/00000100]\n",
+        b"Trace 0: 0x7f84354013c0 [00000000/0000000000400124/00000000/00000100]\n",
+        b"Stopped execution of TB chain before 0x7f84354013c0 [0000000000400124] \n",
+        b"Trace 0: 0x7f84354013c0 [00000000/0000000000400124/00000000/00000100]\n",
+    ]
+    assert executed(log) == 2
 
 
 def test_every_machine_has_the_fixtures_that_tests_name() -> None:
