@@ -233,16 +233,18 @@ class EngineContract:
         assert (seen.stdout, seen.result["exit"]) == (b"1 2 3\n", 0)
 
     @pytest.mark.parametrize(
-        ("name", "many"), [("generated", "2000"), ("signal_storm", "2000"), ("signal_flood", "200")]
+        ("name", "many"),
+        [("generated", "2000"), ("signal_storm", "2000"), ("signal_flood", "200"), ("signal_deferred", "40")],
     )
     def test_generated_code_and_signals_in_a_loop(
         self, name: str, many: str, builder: Builder, run: Runner
     ) -> None:
         """What is printed does not depend on time, though the signal counts do."""
         program = builder.hosted(name, "-static")
+        timed = ("signal_storm", "signal_flood")
         few = (FEW_NUMBERED or self.few_numbered) if name == "signal_flood" else "8"
         turns = many if self.heavy and not SLOW else few
-        arguments = [turns, *([SIGNAL_PERIOD or self.signal_period] if name != "generated" else [])]
+        arguments = [turns, *([SIGNAL_PERIOD or self.signal_period] if name in timed else [])]
         native = subprocess.run([program, *arguments], capture_output=True, timeout=TIMEOUT)
         seen = run(program, *arguments)
         assert native.returncode == 0

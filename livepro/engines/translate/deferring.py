@@ -71,19 +71,29 @@ class Deferring(Engine):
 
     def _restore_mask(self, state: TranslatedThread) -> None:
         """Let the program's own signal mask be in force again."""
+        self._note_return(state)
         if state.mask is None:
             return
-        at = layout.DEFERRING // 8
-        if not state.deferred or state.words[at]:  # else a return from a handler has set the mask
-            ptrace.set_signal_mask(state.thread.tid, state.mask)
+        ptrace.set_signal_mask(state.thread.tid, state.mask)
         state.mask = None
         if state.deferred:
-            state.deferred = 0
-            state.words[at] = 0
-            self._deferring.pop(state.thread.tid, None)
+            self._end_deferral(state)
+
+    def _note_return(self, state: TranslatedThread) -> None:
+        """A return from a handler has ended a thread's deferral if it made one: the mask that it set
+        is the program's own, and the one to come back to is not."""
+        if state.deferred and not state.words[layout.DEFERRING // 8]:
+            state.mask = None
+            self._end_deferral(state)
+
+    def _end_deferral(self, state: TranslatedThread) -> None:
+        state.deferred = 0
+        state.words[layout.DEFERRING // 8] = 0
+        self._deferring.pop(state.thread.tid, None)
 
     def _mask_for_call(self, state: TranslatedThread, number: int) -> None:
         """A thread is about to make system call `number`."""
+        self._note_return(state)
         if state.mask is None:
             return
         if number in self._masking or not state.deferred:
@@ -125,6 +135,7 @@ class Deferring(Engine):
 
     def _extend(self, state: TranslatedThread, pc: int) -> bool:
         """Give a thread at cache address `pc` more time if a busy machine has not let it run."""
+        self._note_return(state)
         if not state.deferred or pc != state.space.resume or self.leaving:
             return False
         self._deferring[state.thread.tid] = time.monotonic() + _LONGEST_DEFERRAL

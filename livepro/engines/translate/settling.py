@@ -144,6 +144,7 @@ class Settler(CacheRunner):
         in hand is delivered: each would stop the thread before it has made the step."""
         tid = state.thread.tid
         state.mode = Mode.SETTLING
+        self._note_return(state)
         if state.mask is None:
             if state.held is not None:
                 number, info = state.held
