@@ -63,6 +63,20 @@ def test_vectors_are_cut_to_the_instruction(size: int, builder: Builder, tmp_pat
         assert inside - (last > FIRST) == executed(last)
 
 
+def test_cells_are_filled_by_what_was_used_of_them_over_as_long_as_there_is_to_come() -> None:
+    """And not by the last few blocks alone, which is all that has been seen when an interval begins."""
+    words = np.zeros(layout.COUNTERS // 8, np.uint64)
+    budget = Budget(words, 2)
+    cells = words.view(np.int64)[layout.BUDGET // 8 :]
+    budget.set(INTERVAL, 1_000_000)
+    cells[:2] -= (750_000 - 100, 250_000 - 100)
+    budget.set(INTERVAL, 200)
+    cells[1] -= 99
+    budget.set(INTERVAL, 1_000_000)
+    assert 740_000 < cells[0] < 760_000
+    assert budget.left(INTERVAL) == 1_000_000
+
+
 def test_what_goes_beyond_is_met_by_a_negative_cell() -> None:
     """Whatever is executed in whatever order: while no cell is negative, neither is what is left."""
     rng = random.Random(1)

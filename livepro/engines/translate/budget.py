@@ -4,7 +4,8 @@ It is spread over cells. Each block takes its length from one of them, always th
 is counted, and stops if that makes the cell negative: a single cell would make every block
 wait for the one before it. As none is negative while a thread runs, what is left of all is
 negative only if a cell is: the first block that goes beyond stops. A thread that
-stops before that has its cells filled anew, each by how much it was used.
+stops before that has its cells filled anew, each by how much it has been used: by about as many
+instructions back as there are to come.
 
 What is left is the smaller of what is left of an interval of the thread's basic block
 vectors and of its share of a region's instructions (`regions`).
@@ -23,6 +24,7 @@ ENDLESS = 1 << 62
 
 _FIRST = layout.BUDGET // 8
 _UNUSED = 1 << 10  # part of what is left that a cell gets without having been used
+_SHORTEST = 1 << 12  # instructions looked back at, at least
 
 
 class Budget:
@@ -32,6 +34,7 @@ class Budget:
     def __init__(self, words: npt.NDArray[np.uint64], cells: int = 1) -> None:
         self._cells = words.view(np.int64)[_FIRST : _FIRST + cells]
         self._filled = [0] * cells
+        self._used = [0] * cells
         self._more = [0, 0]
         self._fill([ENDLESS, ENDLESS])
 
@@ -61,7 +64,12 @@ class Budget:
         if total < 0:
             shares = [-1] * len(self._filled)  # the next block stops, whichever it is
         else:
-            used = [max(a - b, 0) for a, b in zip(self._filled, self._cells.tolist(), strict=True)]
+            back = max(total, _SHORTEST)
+            before = max(sum(self._used), back)
+            used = self._used = [
+                each * back // before + max(a - b, 0)
+                for each, a, b in zip(self._used, self._filled, self._cells.tolist(), strict=True)
+            ]
             least = sum(used) // _UNUSED + 1
             whole = sum(used) + least * len(used)
             shares = [total * (each + least) // whole for each in used]
