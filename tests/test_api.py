@@ -134,6 +134,36 @@ print(json.dumps([caught, left]))
     assert host(script, str(builder.build(source))) == [2, 1]
 
 
+@pytest.mark.parametrize("engine", ["step", "block", "translate"])
+def test_a_program_that_is_killed_while_it_is_made_ready(engine: str, straight: str) -> None:
+    """By whoever, at the last moment before it runs."""
+    script = """
+import os
+from livepro.linux import ptrace
+from livepro.linux.proc import Memory
+write, read = Memory.write, Memory.read
+def killed(number):
+    def first(self, *what):
+        Memory.write, Memory.read = write, read
+        pid = livepro_started[0]
+        while open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] not in "ZX":
+            os.kill(pid, 9)
+            ptrace.raw(ptrace.PTRACE_CONT, pid, None, None)  # it may stop at its end
+        return (write, read)[number](self, *what)
+    return first
+from livepro.tracee import tracer
+start = tracer.Tracer._start_thread
+livepro_started = []
+def started(self, tid, *more):
+    livepro_started.append(tid)
+    Memory.write, Memory.read = killed(0), killed(1)
+    return start(self, tid, *more)
+tracer.Tracer._start_thread = started
+print(json.dumps(livepro.run([sys.argv[2]], engine=sys.argv[1]).exit))
+"""
+    assert host(script, engine, straight) == 128 + 9
+
+
 LONG = """
 .intel_syntax noprefix
 .globl _start

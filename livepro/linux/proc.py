@@ -112,10 +112,14 @@ class Memory:
             return b""
 
     def write(self, address: int, data: bytes) -> None:
-        """Write `data` at `address`. Raises OSError where nothing is mapped."""
+        """Write `data` at `address`. Raises OSError where nothing is mapped, ProcessLookupError when
+        the process has ended (then nothing is written, mem_rw in fs/proc/base.c)."""
         done = 0
         while done < len(data):
-            done += os.pwrite(self._descriptor, data[done:], address + done)
+            written = os.pwrite(self._descriptor, data[done:], address + done)
+            if not written:
+                raise ProcessLookupError(errno.ESRCH, "The process has ended")
+            done += written
 
     def close(self) -> None:
         """Give the descriptor back."""

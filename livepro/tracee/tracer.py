@@ -74,7 +74,8 @@ class Tracer(TakingOver):
             return
         process = TracedProcess(pid, os.getpid(), 0, tuple(command), options)
         self._begin(process, None)
-        self._start_thread(pid, process)
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
+            self._start_thread(pid, process)
 
     def release(self, thread: TracedThread, number: int = 0) -> None:
         """Let a stopped thread go for good, delivering signal `number` if not 0. Its process
