@@ -115,7 +115,8 @@ def test_an_error_in_the_callback_ends_the_program(builder: Builder, tmp_path: P
 import contextlib, os
 from pathlib import Path
 def progress(snapshot):
-    raise KeyError(snapshot.processes)
+    if snapshot.processes == 2:
+        raise KeyError(snapshot.processes)
 os.setsid()
 try:
     livepro.run(sys.argv[1:], progress=progress)
@@ -162,6 +163,45 @@ tracer.Tracer._start_thread = started
 print(json.dumps(livepro.run([sys.argv[2]], engine=sys.argv[1]).exit))
 """
     assert host(script, engine, straight) == 128 + 9
+
+
+WAITING = """
+.intel_syntax noprefix
+.globl _start
+_start: mov eax, 57             // fork
+        syscall
+        test eax, eax
+again:  jz again
+        mov edi, eax
+        lea rsi, [rsp - 64]
+        xor edx, edx
+        xor r10d, r10d
+        mov eax, 61             // wait4
+        syscall
+        mov edi, [rsp - 64]
+        mov eax, 60
+        syscall
+"""
+
+
+@pytest.mark.parametrize("engine", ["step", "block", "translate"])
+def test_a_child_that_is_killed_before_it_has_begun(engine: str, builder: Builder, tmp_path: Path) -> None:
+    """It may be dead before livepro has made it ready; its end is told all the same."""
+    source = tmp_path / "waiting.S"
+    source.write_text(WAITING)
+    script = """
+import os
+from livepro.linux.wait import WALL
+from livepro.tracee import tracer
+first_stop = tracer.Tracer._first_stop
+def killed(self, tid, status):
+    os.kill(tid, 9)
+    first_stop(self, tid, os.waitpid(tid, WALL)[1])  # the stop at its end comes instead
+tracer.Tracer._first_stop = killed
+result = livepro.run([sys.argv[2]], engine=sys.argv[1])
+print(json.dumps([result.exit, [process.exit for process in result.processes]]))
+"""
+    assert host(script, engine, str(builder.build(source))) == [9, [9, 128 + 9]]
 
 
 LONG = """

@@ -7,14 +7,13 @@ the vDSO or a library. The thread's signals wait meanwhile.
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import Any
 
 from livepro.engines.translate.backend import Backend
-from livepro.engines.translate.memory import HELD_OFF, check_result, ended, run_to_trap
+from livepro.engines.translate.memory import HELD_OFF, check_result, next_stop, run_to_trap
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.wait import WALL, stop_event
+from livepro.linux.wait import stop_event
 from livepro.tracee import TracedProcess
 from livepro.tracee.seccomp import unfiltered
 
@@ -91,7 +90,5 @@ def stop_anew(tid: int) -> None:
     ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
     while True:
         ptrace.call(ptrace.PTRACE_CONT, tid)
-        status = os.waitpid(tid, WALL)[1]
-        ended(tid, status)
-        if stop_event(status) == ptrace.PTRACE_EVENT_STOP:
+        if stop_event(next_stop(tid)) == ptrace.PTRACE_EVENT_STOP:
             return

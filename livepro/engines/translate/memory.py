@@ -18,7 +18,7 @@ from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.proc import AddressSpace, Memory, address_space
-from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.linux.wait import WALL, stop_event, stop_signal
 from livepro.tracee import TracedThread
 from livepro.tracee.seccomp import unfiltered
 from livepro.tracee.stops import sent
@@ -44,6 +44,7 @@ HELD_OFF = (1 << 64) - 1 & ~sum(
 
 _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
+_ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 
 class Injector:
@@ -102,8 +103,7 @@ def run_to_trap(request: int, tid: int) -> bool:
     interrupted, passed = False, 0
     while True:
         ptrace.call(request, tid, 0, passed)
-        status = os.waitpid(tid, WALL)[1]
-        ended(tid, status)
+        status = next_stop(tid)
         passed = 0
         if stop_event(status):
             interrupted |= stop_event(status) == ptrace.PTRACE_EVENT_STOP
@@ -116,12 +116,21 @@ def run_to_trap(request: int, tid: int) -> bool:
         passed = number
 
 
-def ended(tid: int, status: int) -> None:
-    """Raise ProcessLookupError if a thread's wait status says that it has ended, or is about to."""
-    if is_stop(status):
+def next_stop(tid: int) -> int:
+    """The wait status of a thread's next stop. Raises ProcessLookupError if it ends instead, or is about
+    to: of that whoever waits for all threads is told."""
+    while True:
+        found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | WALL)
+        if found is not None and found.si_code in _ENDS:
+            break
+        found = os.waitid(os.P_PID, tid, os.WSTOPPED | os.WNOHANG | WALL)
+        if found is None:
+            continue  # killed meanwhile
+        status: int = found.si_status << 8 | 0x7F  # as waitpid says it
         if stop_event(status) != ptrace.PTRACE_EVENT_EXIT:
-            return
+            return status
         ptrace.call(ptrace.PTRACE_CONT, tid)  # nobody else will be told of this stop
+        break
     raise ProcessLookupError(f"thread {tid} ended during a call made inside it")
 
 
