@@ -22,9 +22,10 @@ def test_a_process_let_go_before_all_its_threads_are_watched(delay: float, build
     with Target(builder.hosted("attach_waits"), "8") as target:
         tracing = command_line(target.pid, "--engine", "block", "-q")
         eventually(lambda: any(target.tracers().values()))
-        time.sleep(delay)
+        time.sleep(delay)  # which thread the signal finds watched is what varies
         tracing.send_signal(signal.SIGTERM)
         tracing.communicate(timeout=TIMEOUT)
+        # To run on: a breakpoint left would end it. Too short a time could hide a fault, not make one.
         time.sleep(0.1)
         assert target.process.poll() is None
         assert target.end() == (0, "failures 0\n", "")
