@@ -253,9 +253,9 @@ class ThreadTally:
         partial = {(rows[key], length): times for (key, length), times in self.partial.items() if times}
         self.entries = defaultdict(int, entries)
         self.partial = defaultdict(int, partial)
+        keys, named = np.fromiter(rows, np.int64, len(rows)), np.fromiter(rows.values(), np.int64, len(rows))
         self.intervals = [
-            Interval(i.instructions, np.array([rows[key] for key in i.rows.tolist()], np.int64), i.counts)
-            for i in self.intervals
+            Interval(i.instructions, named[np.searchsorted(keys, i.rows)], i.counts) for i in self.intervals
         ]
 
     @property

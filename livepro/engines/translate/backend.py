@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.translate.emitted import Check, Emitted, Landing
+from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.isa.base import StoppedThread
 from livepro.linux.ptrace import SignalInfo
@@ -102,8 +102,8 @@ class Backend(Protocol):
     movable: bool
     """Whether copies say which of their fields depend on where things are (`Emitted.fields`),
     those that lead somewhere being distances from their own end: then translations can be kept."""
-    budget_cells: int
-    """Over how many cells copies can spread what they take from a thread's budget (`budget`)."""
+    countdown: Countdown
+    """How copies can keep a thread's budget at the least cost."""
     guards: bool
     """Whether copies of generated code say how their comparison is jumped over (`Emitted.skip`)."""
     enters_handlers: bool
@@ -115,9 +115,9 @@ class Backend(Protocol):
 
     reader: Callable[[], Reader]
 
-    emitter: Callable[[int, Mapping[int, int | None], int], Emitter]
-    """Given the data window's address, system call numbers that must stop, and over how many cells
-    copies spread what they take from a thread's budget (0: none is kept). With a number may go
+    emitter: Callable[[int, Mapping[int, int | None], Countdown], Emitter]
+    """Given the data window's address, system call numbers that must stop, and how copies keep
+    a thread's budget. With a number may go
     the place of an argument: the size of a buffer without which the call cannot ask anything of
     livepro, and then need not stop (`livepro.engines.inprocess`); or `WHEN_TOLD`."""
 

@@ -1,11 +1,9 @@
 """A thread's countdown, in its area: counted down for two purposes.
 
-It is spread over cells. Each block takes its length from one of them, always the same, when it
-is counted, and stops if that makes the cell negative: a single cell would make every block
-wait for the one before it. As none is negative while a thread runs, what is left of all is
-negative only if a cell is: the first block that goes beyond stops. A thread that
-stops before that has its cells filled anew, each by how much it has been used: by about as many
-instructions back as there are to come.
+Each block takes its length from it when it is counted, and stops if that makes it negative: the
+first block that goes beyond stops. Where copies know allowances (`Countdown.ALLOWANCES`) a block
+takes enough for many executions at once (`allowances`), as long as there is more left than a
+little. A thread that stops before nothing is left has its allowances withdrawn, and gets smaller ones.
 
 What is left is the smaller of what is left of an interval of the thread's basic block
 vectors and of its share of a region's instructions (`regions`).
@@ -17,63 +15,96 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.allowances import AllowingCounters
 
 INTERVAL, SHARE = 0, 1
 
 ENDLESS = 1 << 62
 
-_FIRST = layout.BUDGET // 8
-_UNUSED = 1 << 10  # part of what is left that a cell gets without having been used
-_SHORTEST = 1 << 12  # instructions looked back at, at least
+_LAST, _SUPPLY, _CHUNK = layout.BUDGET // 8, layout.SUPPLY // 8, layout.CHUNK // 8
+# Instructions that are not given out in allowances, and so may take twice as long, but need no further stop.
+_FEW = 1 << 17
+_IN_ALLOWANCES = 16  # at most one of so many parts of what is left, about: that much will be withdrawn
+_FIRST_CHUNK = 64
+_LARGEST_CHUNK = 1 << 14
 
 
 class Budget:
-    """The countdown in a thread's area (`words`), of so many `cells`. Both purposes begin without an
-    end. To be changed while the thread stands still."""
+    """The countdown in a thread's area (`words`), with the allowances of its `counters`. Both
+    purposes begin without an end. To be changed while the thread stands still."""
 
-    def __init__(self, words: npt.NDArray[np.uint64], cells: int = 1) -> None:
-        self._cells = words.view(np.int64)[_FIRST : _FIRST + cells]
-        self._filled = [0] * cells
-        self._used = [0] * cells
+    def __init__(self, words: npt.NDArray[np.uint64], counters: AllowingCounters | None = None) -> None:
+        self._words = words.view(np.int64)
+        self._counters = counters
         self._more = [0, 0]
+        self._each = 0  # instructions, if each block that has an allowance were executed once
+        self._resting = 0, 0
+        self._words[_CHUNK] = _FIRST_CHUNK
         self._fill([ENDLESS, ENDLESS])
 
     def left(self, purpose: int) -> int:
         """What is left for a purpose: negative where a block has been charged that goes beyond."""
-        left: int = sum(self._cells.tolist()) + self._more[purpose]
-        return left
+        return self._at_least(purpose) + self._unspent()
+
+    def spent(self, purpose: int) -> bool:
+        """Whether what is left is negative."""
+        return self._at_least(purpose) < 0 and self.left(purpose) < 0
 
     def set(self, purpose: int, instructions: int) -> None:
         """Have so many left for a purpose, and as many as there are for the other."""
-        left = [self.left(INTERVAL), self.left(SHARE)]
+        left = self._all_left()
         left[purpose] = instructions
         self._fill(left)
 
     def give(self, instructions: int) -> None:
         """Give back what was charged and not executed (negative: charge it)."""
         self._more = [each + instructions for each in self._more]
-        if min(self._more) < 0:  # what is left could be negative and no cell be
-            self.level()
+        if min(self._more) < 0:  # what is left could be negative and the cell not be
+            self._fill(self._all_left())
+
+    def withdraw(self) -> None:
+        """Take all allowances back. The thread is at the stop of a block for which there was too little."""
+        if self._counters is not None:
+            each, unspent = self._counters.withdraw()
+            self._each = max(each, self._each // 2, 1)
+            self._more = [more + unspent for more in self._more]
+            self._rest()
 
     def level(self) -> None:
-        """Fill the cells anew with what is left."""
-        self._fill([self.left(INTERVAL), self.left(SHARE)])
+        """Give out anew what is left, when allowances have been withdrawn."""
+        left = self._all_left()
+        if self._counters is not None:
+            self._words[_CHUNK] = min(max(min(left) // (_IN_ALLOWANCES * self._each), 1), _LARGEST_CHUNK)
+        self._fill(left)
+
+    def _all_left(self) -> list[int]:
+        unspent = self._unspent()
+        return [self._at_least(INTERVAL) + unspent, self._at_least(SHARE) + unspent]
+
+    def _at_least(self, purpose: int) -> int:
+        """What is left, but for allowances."""
+        return int(self._words[_LAST]) + int(self._words[_SUPPLY]) + self._more[purpose]
+
+    def _unspent(self) -> int:
+        """What is allowed and has not been executed."""
+        if self._counters is None or self._resting == (self._words[_LAST], self._words[_SUPPLY]):
+            return 0
+        return self._counters.unspent()
+
+    def _rest(self) -> None:
+        """There are no allowances, and will be none before the thread has taken something."""
+        self._resting = int(self._words[_LAST]), int(self._words[_SUPPLY])
 
     def _fill(self, left: list[int]) -> None:
-        total = min(left)
-        if total < 0:
-            shares = [-1] * len(self._filled)  # the next block stops, whichever it is
+        total, unspent = min(left), self._unspent()
+        if self._counters is not None and unspent > total:
+            self._counters.withdraw()
+            unspent = 0
+        free = max(total - unspent, -1)  # negative: the next block stops, whichever it is
+        last = free if self._counters is None else min(free, _FEW)
+        self._words[_LAST], self._words[_SUPPLY] = last, free - last
+        if unspent:
+            self._resting = -2, -2  # as it never is
         else:
-            back = max(total, _SHORTEST)
-            before = max(sum(self._used), back)
-            used = self._used = [
-                each * back // before + max(a - b, 0)
-                for each, a, b in zip(self._used, self._filled, self._cells.tolist(), strict=True)
-            ]
-            least = sum(used) // _UNUSED + 1
-            whole = sum(used) + least * len(used)
-            shares = [total * (each + least) // whole for each in used]
-            shares[used.index(max(used))] += total - sum(shares)
-        self._cells[:] = self._filled = shares
-        filled = sum(shares)
-        self._more = [each - filled for each in left]
+            self._rest()
+        self._more = [each - free - unspent for each in left]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,21 +31,42 @@ class Block:
     For the positions see `Emitted`.
     """
 
-    __slots__ = ("_marks", "counted", "details", "size", "slot", "source", "start")
+    __slots__ = ("_marks", "cold", "counted", "details", "size", "slot", "source", "start")
 
-    def __init__(self, source: SourceBlock, slot: int, start: int, details: Emitted) -> None:
+    def __init__(self, source: SourceBlock, slot: int, start: int, details: Emitted, cold: int = 0) -> None:
         self.source = source
         self.slot = slot
         self.start = start
         self.size = len(details.code)
         self.counted = details.counted
         self.details = details
+        self.cold = cold
         self._marks: list[int] | None = None
 
     def position(self, executed: int, *, counted: bool) -> Position:
         """The position of a thread that has executed so many of its instructions."""
         length = len(self.source.facts)
         return Position(self.slot, executed, length if counted else 0, length)
+
+    def charge(self, pc: int) -> tuple[bool, bool]:
+        """Whether a thread that is at `pc` has been counted in this block, and whether its length has
+        then been taken from the budget. (For one that is not `counting`.)"""
+        details = self.details
+        within = pc - self.start
+        if details.cold is None:
+            return within >= details.tallied, within >= max(details.tallied + 1, details.charged)
+        return within >= details.tallied or self.is_cold(pc), True
+
+    def is_cold(self, pc: int) -> bool:
+        """Whether `pc` is in what is out of the copy's way."""
+        cold = self.details.cold
+        return cold is not None and 0 <= pc - self.cold < len(cold.code)
+
+    def counting(self, pc: int) -> bool:
+        """Whether the thread at `pc` is about to write a counter, or to go where that is done, by what it
+        has seen before: nobody may change the counter now."""
+        cold = self.details.cold
+        return cold is not None and (self.is_cold(pc) or cold.begin <= pc - self.start < cold.back)
 
     @property
     def marks(self) -> list[int]:
@@ -122,7 +143,8 @@ class Record:
 
 class Cache:
     """One code cache, all of a file (which begins at `base`) or a part of it, from `first` to `end`:
-    copies grow from its start, stubs and literals from its middle.
+    copies grow from its start, stubs, literals and what is out of the way (at `colds`, as many as there are
+    `starts`, or none) from its middle.
 
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
@@ -149,6 +171,7 @@ class Cache:
         self.hot_end = self.cold - _SPARE
         self.cold_end = self.end - _SPARE
         self.starts: list[int] = []
+        self.colds: list[int] = []
         self.blocks: list[Block | None] = []
         self.stubs: dict[int, int] = {}
         self.links: dict[int, list[int]] = {}
@@ -169,6 +192,7 @@ class Cache:
         child.middle, child.hot_end, child.cold_end = self.middle, self.hot_end, self.cold_end
         child.hot, child.cold = self.hot, self.cold
         child.starts, child.blocks = self.starts.copy(), self.blocks.copy()
+        child.colds = self.colds.copy()
         child.stubs = self.stubs.copy()
         child.links = {target: fields.copy() for target, fields in self.links.items()}
         child.record = self.record.copy()
@@ -212,6 +236,8 @@ class Cache:
 
     def locate(self, address: int) -> Place | None:
         """Where an address of the cache is in the program, None for one that is no copy's."""
+        if self.colds and address >= self.base + self.middle:
+            return self._locate_cold(address)
         at = bisect_right(self.starts, address) - 1
         if at < 0:
             return None
@@ -244,6 +270,18 @@ class Cache:
         while index and marks[index - 1] == within:
             index -= 1
         return Place(block, min(index, len(block.source.facts) - 1), exact, counted, False, False)
+
+    def _locate_cold(self, address: int) -> Place | None:
+        """The same for an address out of the way."""
+        at = bisect_right(self.colds, address) - 1
+        if at < 0:
+            return None
+        block = self.blocks[at] or self.recall(self, at)
+        cold = block.details.cold
+        if cold is None or not block.is_cold(address):
+            return None
+        index = min(bisect_left(block.marks, cold.back), len(block.source.facts) - 1)
+        return Place(block, index, False, False, False, False)
 
 
 class Caches:

@@ -107,13 +107,22 @@ class ThreadCounters:
         self._space = space
         self._folded: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] = (_NONE, _NONE)
 
+    def counted(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Executions counted in cells (int64)."""
+        return self._words[_FIRST + cells].view(np.int64)
+
+    def _held(self, cells: Cells, size: int = -1) -> npt.NDArray[np.int64]:
+        """Executions counted in a generation's cells (int64; in the first `size`), perhaps live."""
+        at = _FIRST + cells.first
+        return self._words[at : at + (len(cells) if size < 0 else size)].view(np.int64)
+
     def of(self, slot: int) -> int:
         """Executions of one block."""
         total = 0
         for cells in self._space.counting:
             cell = cells.of(slot)
             if cell is not None:
-                total += int(self._words[_FIRST + cell])
+                total += int(self.counted(np.array([cell]))[0])
         slots, times = self._folded
         at = int(np.searchsorted(slots, slot))
         if at < len(slots) and slots[at] == slot:
@@ -126,12 +135,11 @@ class ThreadCounters:
             size = len(self._space.lengths())
         first, *others = self._space.counting
         if first.original and not others and len(first) >= size:
-            return self._words[_FIRST : _FIRST + size].astype(np.int64)
+            return self._held(first, size).astype(np.int64)
         out = np.zeros(size, np.int64)
         for cells in (first, *others):
             slots = cells.slots()
-            at = _FIRST + cells.first
-            _add(out, slots, self._words[at : at + len(slots)].view(np.int64))
+            _add(out, slots, self._held(cells, len(slots)))
         _add(out, *self._folded)
         return out
 
@@ -139,27 +147,32 @@ class ThreadCounters:
         """Instructions in all these executions, given the length of each block."""
         return int(self.all(len(lengths)) @ lengths)
 
-    def fold(self, cells: Cells) -> None:
-        """Take the counts out of `cells`, which nothing increments any more."""
+    def fold(self, cells: Cells) -> int:
+        """Take the counts out of `cells`, which nothing increments any more. Returns how many instructions
+        they had yet been allowed."""
         slots = cells.slots()
-        at = _FIRST + cells.first
-        held = self._words[at : at + len(slots)].view(np.int64)
+        held = self._held(cells, len(slots))
         ran = np.flatnonzero(held)
         if not len(ran):
-            return
+            return 0
         both = np.concatenate((self._folded[0], slots[ran]))
         folded, where = np.unique(both, return_inverse=True)
         times = np.zeros(len(folded), np.int64)
         np.add.at(times, where, np.concatenate((self._folded[1], held[ran])))
         self._folded = folded, times
-        held[ran] = 0
+        self._reset(cells)
+        return 0
 
     def clear(self) -> None:
         """Leave the area as it was found: all counters 0."""
         for cells in self._space.counting:
-            at = _FIRST + cells.first
-            self._words[at : at + len(cells)] = 0
+            self._reset(cells)
         self._folded = (_NONE, _NONE)
+
+    def _reset(self, cells: Cells) -> None:
+        """Let a generation's counters begin anew."""
+        at = _FIRST + cells.first
+        self._words[at : at + len(cells)] = 0
 
 
 def _add(out: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> None:

@@ -19,6 +19,16 @@ class Check(Enum):
     WRITES = 2
 
 
+class Countdown(IntEnum):
+    """Who tells a thread that an interval or its share of a region ends (`budget`)."""
+
+    NONE = 0
+    BUDGET = 1
+    """Each block takes its length from the budget when it is counted, and stops if that makes it negative."""
+    ALLOWANCES = 2
+    """A block takes enough for many executions at once, out of the way (`allowances`)."""
+
+
 class Field(IntEnum):
     """What an embedded field of a copy depends on, so that the copy can be used elsewhere."""
 
@@ -36,6 +46,8 @@ class Field(IntEnum):
     """64 bits: minus an address of the program's."""
     FIXED = 6
     """32 bits: an address of the program's. It fits only programs below 2 GiB, which never move."""
+    MORE = 7
+    """32 bits: the offset of a counter's other word in the thread's area (`layout.MORE`)."""
 
 
 class Landing(NamedTuple):
@@ -45,6 +57,20 @@ class Landing(NamedTuple):
     code: bytes
     otherwise: int
     target: int
+
+
+class Cold(NamedTuple):
+    """What is out of the way of a copy, for a block that has no allowance left: `code`, whose last 4
+    bytes lead back to the offset `back` of the copy. `enter` is the offset there of the 4 bytes that lead
+    to it; from the offset `begin` on, up to `back`, what is counted is in a register or in flags. `stop` is
+    its own offset of the int3 where nothing is left; `fields` are as in `Emitted`."""
+
+    code: bytes
+    begin: int
+    enter: int
+    back: int
+    stop: int
+    fields: tuple[tuple[Field, int], ...]
 
 
 class Emitted:
@@ -67,7 +93,7 @@ class Emitted:
     it, and the distance that leads from there over that; `retreat` the offsets from which on and
     before which the copy is preparing a return from a signal handler, its last instruction, which has not
     begun; `budget` the offset of an int3 for an interval that has run out,
-    with the offset to go on at; `falls` the address to go on at when the
+    with the offset to go on at; `cold` what is out of the way; `falls` the address to go on at when the
     copy's end is reached (None: never reached); `returns_to` the return
     address that a call pushed; `live` the flags that its successors may read, as
     far as that was asked; `fields` (kind, offset) all that depends on where
@@ -90,6 +116,7 @@ class Emitted:
     reps: Mapping[int, int] = MappingProxyType({})
     borrowed: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
+    cold: Cold | None = None
     skip: tuple[int, int] | None = None
     retreat: tuple[int, int] = (0, 0)
     falls: int | None = None

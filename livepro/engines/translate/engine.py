@@ -17,7 +17,6 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.backend import WHEN_TOLD
-from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
@@ -56,7 +55,7 @@ class TranslateEngine(Regions):
         area = self._take_area(thread, space)
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
-        state.budget = Budget(state.words, max(self._budget_cells, 1))
+        state.keep_countdown(self._countdown)
         self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
             state.clock = IntervalClock(state.counters, state.budget, tally, space, self.options.cut)
@@ -186,7 +185,7 @@ class TranslateEngine(Regions):
         process.remapped()
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
-        emitter = self._backend.emitter(data.base, self._watched, self._budget_cells)
+        emitter = self._backend.emitter(data.base, self._watched, self._countdown)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.region = self.region
         space.limit(self.options.cache_size)
@@ -204,12 +203,14 @@ class TranslateEngine(Regions):
         if state is None:
             return
         if state.mode in (Mode.RUNNING, Mode.SETTLING) and not in_exec:
+            self._leave_counter(state)
             pc = self._pc(thread.tid)
             place = state.space.locate(pc)
             if place is not None:
                 if place.at_rep:
                     self._refund(state, place, thread.registers())
-                self._uncount(state, place.block, place.executed, counted=place.counted)
+                counted, _ = place.block.charge(pc)
+                self._uncount(state, place.block, place.executed, counted=counted)
         elif state.native is not None and state.native.block is not None:
             stop = state.native
             executed = stop.index + (in_exec or self._pc(thread.tid) != state.at)
@@ -288,8 +289,8 @@ class TranslateEngine(Regions):
             tally.settle(space.lengths())
             used.update(slot for slot, count in tally.entries.items() if count)
             used.update(slot for slot, _ in tally.partial)
-            for interval in tally.intervals:
-                used.update(interval.rows.tolist())
+            if tally.intervals:
+                used.update(np.unique(np.concatenate([i.rows for i in tally.intervals])).tolist())
         rows = space.write_down(record.store, np.array(sorted(used), np.int64))
         labels = space.generated.labels
         record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}

@@ -109,6 +109,6 @@ class Evicting(Halting):
         space.epoch += 1
         for state in self._states.values():
             if state.space is space:
-                state.counters.fold(space.dropped.cells)
+                state.budget.give(state.counters.fold(space.dropped.cells))
         space.give_back(waited)
         space.epoch += 1

@@ -137,11 +137,9 @@ class Halting(Leaving):
                     return BETWEEN
             elif stop.kind != "budget" and stop.block is block:
                 index = min(index, stop.index)
-        within = pc - block.start
-        position = block.position(index, counted=within >= block.details.tallied)
-        if self._budget_cells and block.details.tallied <= within < max(
-            block.details.tallied + 1, block.details.charged
-        ):
+        counted, charged = block.charge(pc)
+        position = block.position(index, counted=counted)
+        if self._countdown and counted and not charged:
             position = position._replace(owed=position.length)
         if place.at_rep:
             source = place.block.source
@@ -185,7 +183,7 @@ class Halting(Leaving):
             self._bring_to_rest()
             yield
         finally:
-            if self._budget_cells:
+            if self._countdown:
                 self._catch_up()
             self._halts -= 1
             if not self._halts:
@@ -203,6 +201,25 @@ class Halting(Leaving):
                 if got is not None:
                     self.stops += 1
                     self._came_to_rest(*got)
+        for tid in self._resting:
+            if tid in self._states:
+                with suppress(OSError):  # killed meanwhile
+                    self._leave_counter(self._states[tid])
+
+    def _leave_counter(self, state: TranslatedThread) -> None:
+        """Let a thread that stands still have written the counter it is about to write."""
+        pc, space = self._pc(state.thread.tid), state.space
+        place = space.locate(pc)
+        if place is None or not place.block.counting(pc):
+            return
+        if space.stop_at(pc) is not None or space.stop_at(pc - self._pc_advance) is not None:
+            return  # that was before
+        registers, name = state.thread.registers(), self.isa.registers.pc
+        while place.block.counting(pc) and space.stop_at(pc) is None:
+            if not self._backend.catch_up(registers, state.words, state.area_address, state.thread.read):
+                raise RuntimeError(f"no part of a counter at {pc:#x}")
+            pc = getattr(registers, name)
+        state.thread.set_registers(registers)
 
     def _ask_to_rest(self, tid: int) -> None:
         sleep = self._found_asleep(tid)

@@ -129,20 +129,23 @@ class IntervalClock:
         else:
             self._budget.set(INTERVAL, ENDLESS)
 
-    def _now(self, carried: dict[int, int], position: int) -> _Base:
+    def _now(
+        self, carried: dict[int, int], position: int, counters: npt.NDArray[np.int64] | None = None
+    ) -> _Base:
         return _Base(
             position,
-            self._counters.all(len(self._space.lengths())),
+            self._counters.all(len(self._space.lengths())) if counters is None else counters,
             dict(self._tally.entries),
             dict(self._tally.partial),
             carried,
         )
 
-    def _vector(self) -> npt.NDArray[np.int64]:
-        """Instructions executed in each block since the interval began (int64, per slot)."""
+    def _vector(self, counters: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+        """Instructions executed in each block since the interval began (int64, per slot), by what
+        the counters say now, or said."""
         lengths = self._space.lengths()
         base = self._base
-        entries = self._counters.all(len(lengths))
+        entries = self._counters.all(len(lengths)) if counters is None else counters.copy()
         entries[: len(base.counters)] -= base.counters
         for slot, count in self._tally.entries.items():
             entries[slot] += count - base.entries.get(slot, 0)
@@ -158,12 +161,14 @@ class IntervalClock:
         executions = self._counters.of(slot)
         if self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) != (slot, executions):
             self._cuts.clear()
-        while (behind := -self._budget.left(INTERVAL)) > 0:
-            vector = self._vector()
+        while self._budget.spent(INTERVAL):
+            behind = -self._budget.left(INTERVAL)
+            counters = self._counters.all(len(self._space.lengths()))
+            vector = self._vector(counters)
             vector[slot] -= behind
             self._emit(vector)
             self._cuts.append(_Cut(self._base, self._boundary, slot, executions))
-            self._base = self._now({slot: behind}, self._boundary)
+            self._base = self._now({slot: behind}, self._boundary, counters)
             following = self._cut(self._boundary)
             self._budget.set(INTERVAL, self._budget.left(INTERVAL) + following - self._boundary)
             self._boundary = following
@@ -173,10 +178,13 @@ class IntervalClock:
         having been taken from the budget for it. To be told after the tally is."""
         self._budget.give(charged - executed)
         self.ran_out(slot)
-        self._take_back(slot, self._boundary - self._budget.left(INTERVAL))
+        if self._cuts:
+            self._take_back(slot, self._boundary - self._budget.left(INTERVAL))
 
     def _take_back(self, slot: int, position: int) -> None:
         """Undo the cuts in the block of `slot` behind a position that its last execution has not passed."""
+        if not self._cuts:
+            return
         executions = self._counters.of(slot)
         ahead = self._boundary - position - self._budget.left(INTERVAL)
         while self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) == (slot, executions):

@@ -206,7 +206,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
     ranks = order_by_heat(space.executions()[slots])
     by_slot = np.zeros(len(space.starts), np.int64)
     by_slot[slots] = ranks
-    renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
+    renumber(image, fields["cell_fields"], fields["more_fields"], fields["slot_fields"], by_slot)
     sources = [block.source for block in blocks]
 
     link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
@@ -238,6 +238,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
         ranks=ranks,
         pcs=after("pcs", _offsets((source.pc for source in sources), start)),
         starts=after("starts", _offsets((block.start for block in blocks), base)),
+        colds=after("colds", _offsets((block.cold for block in blocks if block.cold), base)),
         sizes=after("sizes", np.array([block.size for block in blocks], np.int32)),
         lengths=after("lengths", np.array([len(source.facts) for source in sources], np.int32)),
         code_sizes=after("code_sizes", np.array([len(source.code) for source in sources], np.int32)),

@@ -40,9 +40,11 @@ DEFERRING = 0x68
 """Not 0 while signals are kept from the thread, which then has to stop at system calls; a
 return from a signal handler sets it to 0, as it sets the signal mask."""
 BUDGET = 0x80
-"""`BUDGET_CELLS` words: instructions that blocks may execute before they stop (`budget`). Each block takes
-its own from one of them, so that it need not wait for the block before it to have done so."""
-BUDGET_CELLS = 8
+"""Instructions that blocks may execute before they stop (`budget`)."""
+SUPPLY = 0x88
+"""Instructions that blocks may be allowed to execute without asking each time (`allowances`)."""
+CHUNK = 0x90
+"""Executions that a block takes from there at once."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
@@ -53,8 +55,11 @@ SCRATCH_ACTION = 0xC40
 """In the first area, one that livepro tells the kernel."""
 COUNTERS = 0x1000
 MAX_SLOTS = (1 << 21) - COUNTERS // 8
-AREA_SIZE = COUNTERS + MAX_SLOTS * 8
-AREAS_PER_WINDOW = 64
+MORE = COUNTERS + MAX_SLOTS * 8
+"""A word for each counter: what its block has been allowed, and what it has executed beyond that and is
+not counted there (`allowances`)."""
+AREA_SIZE = MORE + MAX_SLOTS * 8
+AREAS_PER_WINDOW = 32
 """Threads that share one mapping; more threads, more windows."""
 
 AREAS_SIZE = AREA_SIZE * AREAS_PER_WINDOW

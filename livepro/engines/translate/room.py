@@ -13,6 +13,7 @@ from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.backend import Backend
 from livepro.engines.translate.deferring import Deferring
+from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.guard import Guard
 from livepro.engines.translate.keeping import Shelf, cache_size, restore
 from livepro.engines.translate.space import EAGER, CodeSpace
@@ -30,7 +31,7 @@ class CacheRoom(Deferring):
     _backend: Backend
     _numbers: dict[str, int]
     _watched: dict[int, int | None]
-    _budget_cells: int
+    _countdown: Countdown
     _states: dict[int, TranslatedThread]
     _discarding: frozenset[int]
 
@@ -44,7 +45,7 @@ class CacheRoom(Deferring):
         """Where translations are kept, if they are to be."""
         if self.options.kept is None or not self._backend.movable:
             return None
-        kind = (self.isa.name, self._budget_cells, sorted(self._watched.items(), key=str))
+        kind = (self.isa.name, int(self._countdown), sorted(self._watched.items(), key=str))
         return Shelf(self.options.kept, repr(kind))
 
     def _translate(
@@ -85,11 +86,10 @@ class CacheRoom(Deferring):
 
     def _executions(self, space: CodeSpace, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How often living threads have executed the copies that count in `cells` (int64), about."""
-        at = cells + layout.COUNTERS // 8
         total = np.zeros(len(cells), np.int64)
         for state in list(self._states.values()):
             if state.space is space:
-                total += state.words[at].view(np.int64)
+                total += state.counters.counted(cells)
         return total
 
     @abstractmethod

@@ -13,6 +13,7 @@ import gc
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Block, Stop
+from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.syscalls import SteppedCalls
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -25,7 +26,7 @@ from livepro.tracee import TracedProcess
 _ADDRESS_MASK = (1 << 64) - 1
 
 
-_LONG = 50_000_000  # instructions in an interval that may end in a dozen stops
+_LONG = 10_000_000  # instructions in an interval that may end in a few stops
 
 
 class CacheRunner(SteppedCalls):
@@ -45,9 +46,9 @@ class CacheRunner(SteppedCalls):
         self._free_areas: dict[CodeSpace, list[int]] = {}
         self._gadgets: dict[TracedProcess, int] = {}
         metered = options.region is not None and options.region.metered
-        self._budget_cells = int(metered or options.cut is not None)
+        self._countdown = Countdown.BUDGET if metered or options.cut is not None else Countdown.NONE
         if options.cut is not None and not metered and options.cut(0) >= _LONG:
-            self._budget_cells = self._backend.budget_cells
+            self._countdown = self._backend.countdown
         self.stops = 0
         self._missed_lookups = 0
         self._blocks = 0
@@ -190,6 +191,7 @@ class CacheRunner(SteppedCalls):
     def _budget_spent(self, state: TranslatedThread, stop: Stop) -> None:
         """An interval of the thread's basic block vectors ends in the stop's block."""
         assert stop.block is not None
+        state.budget.withdraw()
         if state.clock is not None:
             state.clock.ran_out(stop.block.slot)
         state.budget.level()

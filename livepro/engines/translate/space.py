@@ -10,7 +10,7 @@ from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache
 from livepro.engines.translate.changing import ChangingTranslations
 from livepro.engines.translate.counters import HALF
-from livepro.engines.translate.emitted import Check, Field, Landing
+from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.generations import Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
@@ -182,7 +182,7 @@ class CodeSpace(ChangingTranslations):
             )
         code = details.code
         self.bytes += len(code)
-        block = Block(source, slot, at, details)
+        block = Block(source, slot, at, details, self._place_cold(cache, at, details))
         if slot == len(self._blocks):
             self.starts.append(at)
             self.mappings.append(mapping)
@@ -203,6 +203,8 @@ class CodeSpace(ChangingTranslations):
         here = at - cache.base
         cache.map[here : here + len(code)] = code
         cache.starts.append(at)
+        if block.cold:
+            cache.colds.append(block.cold)
         cache.blocks.append(block)
         if owed is None:
             self.slots[pc] = slot
@@ -219,11 +221,28 @@ class CodeSpace(ChangingTranslations):
             details.natives
             or details.changes
             or details.budget
+            or details.cold
             or details.more_budgets
             or check is not Check.NEVER
         ):
             self._note_stops(cache, block, check)
         return block
+
+    def _place_cold(self, cache: Cache, at: int, details: Emitted) -> int:
+        """Put what is out of the way of a copy at `at` where it belongs, and let the copy lead there.
+        Returns where that is, 0 if there is nothing."""
+        cold = details.cold
+        if cold is None:
+            return 0
+        place, code = cache.cold, bytearray(cold.code)
+        back = len(code) - 4
+        self._link(code, back, at + cold.back - (place + back))
+        self._link(details.code, cold.enter, place - (at + cold.enter))
+        self._cold(cache, bytes(code))
+        fields = cache.record.fields
+        for kind, offset in cold.fields:
+            fields[kind].append(place + offset)
+        return place
 
     def _slot(self, source: SourceBlock, owed: Owed | None) -> int:
         """The slot for a copy: for one within an exclusive sequence the same that a copy

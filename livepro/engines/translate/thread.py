@@ -7,9 +7,11 @@ from typing import Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate.actions import Change
+from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.budget import Budget
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.counters import ThreadCounters
+from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
@@ -107,6 +109,14 @@ class TranslatedThread:
     def area_address(self) -> int:
         """Where its area is in the target."""
         return self.space.memory.area_address(self.area)
+
+    def keep_countdown(self, countdown: Countdown) -> None:
+        """Begin to count down as copies do."""
+        if countdown is Countdown.ALLOWANCES:
+            self.counters = allowing = AllowingCounters(self.words, self.space)
+            self.budget = Budget(self.words, allowing)
+        else:
+            self.budget = Budget(self.words)
 
     def adjust(self, slot: int, executed: int, charged: int) -> None:
         """It left the block of `slot` after `executed` instructions, `charged` having been taken

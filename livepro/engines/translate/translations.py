@@ -157,7 +157,8 @@ class Translations(CodeFiles):
         details = self.emitter.emit(source, start, cache.first_cell + rank, lambda _: live, Check.NEVER)
         if len(details.code) != int(unit.sizes[row]):
             raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
-        block = cache.blocks[row] = Block(source, slot, start, details)
+        cold = cache.colds[row] if cache.colds else 0
+        block = cache.blocks[row] = Block(source, slot, start, details, cold)
         if self._blocks[slot] is None:
             self._blocks[slot] = block
         self._note_stops(cache, block, Check.NEVER)
@@ -256,6 +257,7 @@ class Translations(CodeFiles):
             self._lengths = np.concatenate((self._all_lengths(), unit.lengths[unit.row_of].astype(np.int64)))
             self._blocks += nothing
         cache.starts = starts.tolist()
+        cache.colds = (unit.colds.astype(np.int64) + cache.base).tolist()
         cache.blocks = nothing.copy()
         for target in [t for t in self._links if cache.serves(t)]:
             if target in self.slots:
@@ -300,6 +302,9 @@ class Translations(CodeFiles):
         if details.budget is not None:
             stop, resume = details.budget
             stops[at + stop] = Stop("budget", block, resume=at + resume)
+        if details.cold is not None:
+            at = block.cold + details.cold.stop
+            stops[at] = Stop("budget", block, resume=at + 1)
         for stop, resume, slot in details.more_budgets:
             stops[at + stop] = Stop("budget", self.block(slot), resume=at + resume)
 

@@ -40,7 +40,8 @@ class Unit:
     `image` (uint8) are the bytes of the cache's two parts behind each other, the first ending at `hot`.
     `<kind>_fields` (int64) are the positions of fields in the image. Per block, in ascending order of
     copies: `ranks`, which of the unit's slots is its own (those in the image count from 0;
-    `order_by_heat`), `pcs`, `starts` and `sizes` of copies, `lengths` in instructions, `code_sizes` in
+    `order_by_heat`), `pcs`, `starts` and `sizes` of copies, `colds`, where that is which is out of their
+    way (or nothing), `lengths` in instructions, `code_sizes` in
     bytes; `steps` (uint8) the sizes of all instructions, `code` (uint8) the bytes of all blocks, `kinds`
     (uint16) the kinds of all instructions, rows of `kind_facts` (uint8, see `isa.kinds.dump`).
     `link_fields` are the offsets of displacements that lead (or wait to be led) to `link_targets`, which
@@ -58,9 +59,11 @@ class Unit:
     address_fields: Array
     negated_fields: Array
     fixed_fields: Array
+    more_fields: Array
     ranks: Array
     pcs: Array
     starts: Array
+    colds: Array
     sizes: Array
     lengths: Array
     code_sizes: Array
@@ -95,6 +98,7 @@ class Unit:
             return None
         _scatter(image, self.out_fields, out.astype(np.int32))
         _add(image, self.cell_fields, np.int32, first_cell * 8)
+        _add(image, self.more_fields, np.int32, first_cell * 8)
         _add(image, self.slot_fields, np.int32, first_cell)
         _add(image, self.data_fields, np.int32, there.data - data)
         _add(image, self.address_fields, np.int64, moved)
@@ -177,9 +181,9 @@ def _add(image: Array, positions: Array, kind: Any, amount: int) -> None:
         _scatter(image, positions, (_gather(image, positions, kind) + np.array(amount, kind)).astype(kind))
 
 
-def slots_of(image: Array, cells: Array) -> Array:
-    """The slots that counters at `cells` of an image count in (int64)."""
-    return (_gather(image, cells, np.int32).astype(np.int64) - layout.COUNTERS) // 8
+def slots_of(image: Array, cells: Array, first: int = layout.COUNTERS) -> Array:
+    """The slots that counters at `cells` of an image count in (int64); `first` is where the first one is."""
+    return (_gather(image, cells, np.int32).astype(np.int64) - first) // 8
 
 
 def order_by_heat(executions: Array) -> Array:
@@ -192,10 +196,11 @@ def order_by_heat(executions: Array) -> Array:
     return ranks
 
 
-def renumber(image: Array, cells: Array, slots: Array, ranks: Array) -> None:
+def renumber(image: Array, cells: Array, more: Array, slots: Array, ranks: Array) -> None:
     """Let an image count in ranks of a unit: `ranks[slot]` instead of each slot."""
-    found = ranks[slots_of(image, cells)]
-    _scatter(image, cells, (found * 8 + layout.COUNTERS).astype(np.int32))
+    for positions, first in ((cells, layout.COUNTERS), (more, layout.MORE)):
+        found = ranks[slots_of(image, positions, first)]
+        _scatter(image, positions, (found * 8 + first).astype(np.int32))
     named = ranks[_gather(image, slots, np.int32)]
     _scatter(image, slots, named.astype(np.int32))
 
@@ -208,4 +213,5 @@ FIELD_ARRAYS = {
     Field.ADDRESS: "address_fields",
     Field.NEGATED: "negated_fields",
     Field.FIXED: "fixed_fields",
+    Field.MORE: "more_fields",
 }

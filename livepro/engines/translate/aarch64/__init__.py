@@ -7,6 +7,7 @@ from livepro.engines.translate.aarch64.catchup import catch_up
 from livepro.engines.translate.aarch64.coherence import check_processor, synchronise
 from livepro.engines.translate.aarch64.emitter import Emitter
 from livepro.engines.translate.aarch64.source import Reader, Text
+from livepro.engines.translate.emitted import Countdown
 
 
 class AArch64:
@@ -21,7 +22,7 @@ class AArch64:
     guards = False
     enters_handlers = False
     movable = False
-    budget_cells = 1
+    countdown = Countdown.BUDGET
     stepped_calls = ("clone", "clone3")
     text = Text
     reader = Reader

@@ -25,7 +25,7 @@ from livepro.engines.translate.aarch64.encode import BASE, LINK, X0, X1
 from livepro.engines.translate.aarch64.facts import Exclusive, Facts, Kind
 from livepro.engines.translate.aarch64.machine import SPILL_PAIR
 from livepro.engines.translate.backend import Owed
-from livepro.engines.translate.emitted import Check, Emitted, Landing
+from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 
 _BRK = encode.pack([encode.BRK])
@@ -44,11 +44,11 @@ which instruction these are the program's own again."""
 
 class Emitter:
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
-    `budgeted` adds the interval check to each counter."""
+    with a `countdown` each counter has the interval check."""
 
-    def __init__(self, data: int, watched: Mapping[int, int | None], budgeted: int) -> None:
+    def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         self._watched = watched
-        self._budgeted = budgeted
+        self._budgeted = countdown is not Countdown.NONE
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
         self._table = data + layout.WATCHED
 

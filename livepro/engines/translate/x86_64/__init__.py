@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from livepro.engines.translate import layout
+from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.catchup import catch_up
 from livepro.engines.translate.x86_64.emitter import Emitter
@@ -21,7 +21,7 @@ class X86_64:
     stepped_calls = ()
     synchronise = None
     movable = True
-    budget_cells = layout.BUDGET_CELLS
+    countdown = Countdown.ALLOWANCES
     guards = True
     enters_handlers = True
     text = Text

@@ -20,7 +20,7 @@ _ORDER = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 _ALL_64 = (1 << 64) - 1
-_SIGN, _OVERFLOW = 0x80, 0x800  # SDM vol. 1, 3.4.3
+_ZERO, _SIGN, _OVERFLOW = 0x40, 0x80, 0x800  # SDM vol. 1, 3.4.3
 _LOW_FLAGS = 0xD5  # SF, ZF, AF, PF, CF: what lahf and sahf move
 
 _i32 = struct.Struct("<i").unpack_from
@@ -32,6 +32,7 @@ Read = Callable[[int, int], bytes]
 _LEA = {  # lea without displacement, or with one of 8 bits: register, what is added
     b"\x48\x8d\x40\x01": ("rax", "", 1),
     b"\x48\x8d\x49\x01": ("rcx", "", 1),
+    b"\x48\x8d\x49\xff": ("rcx", "", -1),
     b"\x48\x8d\x0c\x01": ("rcx", "rax", 0),
 }
 _NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00", encode.STOP_IN_NOP)
@@ -64,6 +65,9 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         offset, value = _i32(code, 4)[0], _u32(code, 8)[0]
         words[offset // 8] = int(words[offset // 8]) & ~0xFFFF_FFFF | value
         return 12
+    if code[1:5] == b"\x48\xc7\x04\x25":  # mov qword gs:[offset], imm32
+        words[_i32(code, 5)[0] // 8] = _i32(code, 9)[0] & _ALL_64
+        return 13
     if code[1] & 0xFB != 0x48 or code[3] & 0xC7 != 0x04 or code[4] != 0x25:
         return 0
     register = _ORDER[(code[1] & 4) << 1 | code[3] >> 3 & 7]
@@ -73,13 +77,19 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         words[at] = getattr(registers, register)
     elif code[2] == 0x8B:
         setattr(registers, register, int(words[at]))
-    elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved
-        words[at] = int(words[at]) + 1 & _ALL_64
+    elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved, and perhaps looked at
+        count = words[at] = int(words[at]) + 1 & _ALL_64
+        flags = (_SIGN if count >> 63 else 0) | (_ZERO if count == 0 else 0)
+        registers.eflags = registers.eflags & ~(_SIGN | _ZERO | _OVERFLOW) | flags
     elif operation in ((0x81, 0x2C), (0x83, 0x2C)):  # sub, likewise
         amount = _i32(code, 9)[0] if code[2] == 0x81 else code[9]
         left = words[at] = int(words[at]) - amount & _ALL_64
         registers.eflags = registers.eflags & ~_SIGN | (_SIGN if left >> 63 else 0)
         return 13 if code[2] == 0x81 else 10
+    elif operation in ((0x01, 0x0C), (0x29, 0x0C)):  # add and sub of rcx, where flags are saved
+        amount = registers.rcx if code[2] == 0x01 else -registers.rcx
+        result = words[at] = int(words[at]) + amount & _ALL_64
+        registers.eflags = registers.eflags & ~_SIGN | (_SIGN if result >> 63 else 0)
     else:
         return 0
     return 9
@@ -109,6 +119,12 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
             return 0
         setattr(registers, name, getattr(registers, name) + _i32(code, 3)[0] & _ALL_64)
         return 7
+    if first in (0x48, 0x49, 0x4C) and code[1] == 0x89 and code[2] & 0xC0 == 0xC0:  # mov r64, r64
+        to, of = (first & 1) << 3 | code[2] & 7, (first & 4) << 1 | code[2] >> 3 & 7
+        if "rcx" not in (_ORDER[to], _ORDER[of]):
+            return 0
+        setattr(registers, _ORDER[to], getattr(registers, _ORDER[of]))
+        return 3
     if second in (b"\x48\xb8", b"\x48\xb9"):  # mov rax, rcx with imm64
         setattr(registers, "rax" if second[1] == 0xB8 else "rcx", _u64(code, 2)[0])
         return 10
@@ -125,6 +141,9 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
         return 3
     if code.startswith(b"\x0f\xb6\x89"):  # movzx ecx, byte [rcx + table]
         registers.rcx = read(registers.rcx + _u32(code, 3)[0], 1)[0]
+        return 7
+    if code.startswith(b"\x48\x69\xc9"):  # imul rcx, rcx, imm32
+        registers.rcx = registers.rcx * _i32(code, 3)[0] & _ALL_64
         return 7
     if first == 0x9F:  # lahf
         flags = registers.eflags & _LOW_FLAGS | 2
@@ -153,10 +172,16 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
     pc: int = registers.rip
     if code[0] == 0xE9:
         return pc + 5 + int(_i32(code, 1)[0])
+    if code.startswith(b"\x0f\x8f"):  # jg behind an inc that did not overflow
+        return pc + 6 + (0 if registers.eflags & (_SIGN | _ZERO) else int(_i32(code, 2)[0]))
+    if code.startswith(encode.STOP_IF_NEGATIVE):
+        return pc + 2 + (not registers.eflags & _SIGN)
+    if code[0] == 0xEB:
+        return pc + 2 + code[1]
+    if code[0] == 0x78:  # js, forward
+        return pc + 2 + (code[1] if registers.eflags & _SIGN else 0)
     if code[0] == 0xE3:  # jrcxz, forward
         return pc + 2 + (code[1] if registers.rcx == 0 else 0)
-    if code.startswith(encode.JUMP_INTO_NOP):  # js behind the budget's sub
-        return pc + 2 + 3 * bool(registers.eflags & _SIGN)
     if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]
         return int(_u64(read(registers.rcx * 8 + _u32(code, 3)[0], 8))[0])
     if code.startswith(b"\xff\x25\x02\x00\x00\x00\x90\x90"):

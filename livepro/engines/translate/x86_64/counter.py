@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Emitted, Field
+from livepro.engines.translate.emitted import Cold, Countdown, Emitted, Field
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Kind
@@ -16,18 +16,22 @@ LOAD_RAX = encode.load_area(encode.RAX, layout.SPILL[0])
 LOAD_RCX = encode.load_area(encode.RCX, layout.SPILL[1])
 
 
-def _spread(pc: int) -> int:
-    """Which cell of the budget the block at `pc` takes its length from: by its place in the page, which is
-    the same wherever the module is, and such that neighbours have different ones."""
-    return (pc >> 2 ^ pc >> 5 ^ pc >> 8) & 7
+_S_RCX = layout.SPILL[6]
+SAVE_FLAGS = SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+GIVE_FLAGS_BACK = b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf
+# A branch over to what is out of the way must be short, and not taken as a rule: it leads into the
+# immediate of an instruction that does nothing as rcx is loaded behind it, where there is a longer one.
+_FAR_IN_MOVE = len(encode.move_absolute(encode.RCX, 0)) - 8
 
 
 class CounterEmitter:
-    """Counts blocks; with `budget_cells` each takes its length from a thread's budget, too."""
+    """Counts blocks, and keeps a thread's budget by a `countdown`."""
 
-    def __init__(self, budget_cells: int) -> None:
-        self._budget_cells = budget_cells
-        self._must_be_dead = ALL if budget_cells else ARITHMETIC
+    def __init__(self, countdown: Countdown) -> None:
+        self._countdown = countdown
+        self._budgeted = countdown is Countdown.BUDGET
+        self._allowing = countdown is Countdown.ALLOWANCES
+        self._must_be_dead = ALL if self._budgeted else ARITHMETIC
 
     def _place_counter(
         self, emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]
@@ -41,7 +45,7 @@ class CounterEmitter:
         facts_of = block.facts
         # Right before an instruction that overwrites all flags nothing can
         # come between; one that cannot fault is best.
-        spots = [f.spot_all for f in facts_of] if self._budget_cells else [f.spot for f in facts_of]
+        spots = [f.spot_all for f in facts_of] if self._budgeted else [f.spot for f in facts_of]
         best_spot = max(spots)
         if best_spot:
             return spots.index(best_spot), -1
@@ -73,16 +77,21 @@ class CounterEmitter:
             read |= facts.registers_killed
         return 0, 16
 
-    def _count(self, emitted: Emitted, pc: int, slot: int, length: int, borrows: int) -> None:
-        """The counter of the block at `pc` itself, and the interval check if asked for."""
+    def _count(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
+        """The counter of a block itself, and the interval check if asked for."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
-        if self._budget_cells:
-            self._count_budgeted(emitted, pc, cell, length, dead=borrows < 0)
+        if self._budgeted:
+            self._count_budgeted(emitted, cell, length, dead=borrows < 0)
         elif borrows < 0:
             out += encode.increment_area(cell)
             emitted.fields.append((Field.CELL, len(out) - 4))
             emitted.tallied = len(out)
+            if self._allowing:
+                out += encode.jump_if_positive(0)
+                self._ask_budget(emitted, emitted.tallied, len(out) - 4, slot, length, counted=True)
+        elif self._allowing:
+            self._count_allowed(emitted, slot, length, borrows)
         elif borrows < 16:
             self._add_one(emitted, borrows, cell)
         else:
@@ -102,28 +111,85 @@ class CounterEmitter:
         fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
 
-    def _count_budgeted(self, emitted: Emitted, pc: int, cell: int, length: int, *, dead: bool) -> None:
+    def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
         out = emitted.code
         if not dead:
-            out += SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+            out += SAVE_FLAGS
         out += encode.increment_area(cell)
         emitted.fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
-        out += encode.subtract_area(layout.BUDGET + 8 * (_spread(pc) % self._budget_cells), length)
+        out += encode.subtract_area(layout.BUDGET, length)
         out += encode.JUMP_INTO_NOP + encode.STOP_IN_NOP
         stop = len(out) - 1
         emitted.budget = (stop, stop + 1)
         if not dead:
-            out += b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf
+            out += GIVE_FLAGS_BACK
 
-    def _count_in_lookup(self, emitted: Emitted, pc: int, slot: int, length: int, *, restores: bool) -> None:
+    def _count_allowed(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
+        """Count without touching flags, or go elsewhere if there is no allowance left."""
+        out, fields = emitted.code, emitted.fields
+        cell = layout.COUNTERS + slot * 8
+        if borrows != encode.RCX:
+            out += encode.move(borrows, encode.RCX) if borrows < 16 else SAVE_RCX
+        out += encode.load_area(encode.RCX, cell)
+        fields.append((Field.CELL, len(out) - 4))
+        begin = len(out)
+        add = encode.lea_increment(encode.RCX, 1) + encode.store_area(encode.RCX, cell)
+        out += encode.jump_if_rcx_zero(len(add) + _FAR_IN_MOVE) + add
+        fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
+        far = len(out) + _FAR_IN_MOVE
+        out += encode.move_absolute(encode.RCX, 0)
+        jump = encode.jump(0)
+        out[far : far + len(jump)] = jump
+        self._ask_budget(emitted, begin, far + len(jump) - 4, slot, length, counted=False)
+        if borrows != encode.RCX:
+            out += encode.move(encode.RCX, borrows) if borrows < 16 else LOAD_RCX
+
+    @staticmethod
+    def _ask_budget(
+        emitted: Emitted, begin: int, enter: int, slot: int, length: int, *, counted: bool
+    ) -> None:
+        """What the 4 bytes at `enter` lead to, and which leads back behind what has been emitted."""
+        cell, more = layout.COUNTERS + slot * 8, layout.MORE + slot * 8
+        fields: list[tuple[Field, int]] = []
+        begins = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
+        begins += encode.load_area(encode.RCX, layout.CHUNK) + encode.multiply_rcx(length)
+        begins += encode.subtract_rcx(layout.SUPPLY)
+        ends = encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
+
+        # As many as are taken at once; the first of them is this execution.
+        many = encode.load_area(encode.RCX, layout.CHUNK) + encode.add_rcx(more)
+        fields.append((Field.MORE, len(many) - 4))
+        if not counted:
+            many += encode.lea_increment(encode.RCX, -1)
+        many += encode.subtract_rcx(cell)
+        fields.append((Field.CELL, len(many) - 4))
+        # This execution alone.
+        one = encode.add_rcx(layout.SUPPLY) + encode.increment_area(more)
+        fields.append((Field.MORE, len(many) + len(encode.jump_short(0)) + len(one) - 4))
+        if counted:
+            one += encode.store_area_zero(cell)
+            fields.append((Field.CELL, len(many) + len(encode.jump_short(0)) + len(one) - 8))
+        one += encode.subtract_area(layout.BUDGET, length) + encode.STOP_IF_NEGATIVE
+        many += encode.jump_short(len(one))
+        begins += encode.jump_if_negative(len(many))
+        code = begins + many + one + ends
+        stop = len(code) - len(ends) - 1
+        behind = tuple((kind, len(begins) + offset) for kind, offset in fields)
+        emitted.cold = Cold(code, begin, enter, len(emitted.code), stop, behind)
+
+    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
         """Count where rax and rcx are saved already."""
         out = emitted.code
         cell = layout.COUNTERS + slot * 8
-        if self._budget_cells:
-            self._count_budgeted(emitted, pc, cell, length, dead=False)
+        if self._budgeted:
+            self._count_budgeted(emitted, cell, length, dead=False)
         else:
-            self._add_one(emitted, encode.RCX, cell)
+            if self._allowing:
+                self._count_allowed(emitted, slot, length, encode.RCX)
+            else:
+                self._add_one(emitted, encode.RCX, cell)
             if restores:
                 out += LOAD_RCX
         emitted.counted = len(out)

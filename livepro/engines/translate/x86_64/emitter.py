@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import WHEN_TOLD, Owed
-from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
+from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
@@ -69,10 +69,10 @@ _REP = {
 class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop,
     some of them only with a size that asks (the place of that argument);
-    `budget_cells`: see `CounterEmitter`."""
+    `countdown`: see `CounterEmitter`."""
 
-    def __init__(self, data: int, watched: Mapping[int, int | None], budget_cells: int) -> None:
-        super().__init__(budget_cells)
+    def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
+        super().__init__(countdown)
         self._watched = watched
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
@@ -120,7 +120,7 @@ class Emitter(CounterEmitter):
             out += code[start:here]
             start = here
             if index == counter:
-                self._count(emitted, block.pc, slot, len(facts_of), borrows)
+                self._count(emitted, slot, len(facts_of), borrows)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
             runs.append((index, len(out)))
@@ -317,9 +317,7 @@ class Emitter(CounterEmitter):
         out += SAVE_RCX
         if counts:
             # The operand may need rcx; the pop of a return does not.
-            self._count_in_lookup(
-                emitted, block.pc, slot, len(block.facts), restores=facts.kind is not Kind.RETURN
-            )
+            self._count_in_lookup(emitted, slot, len(block.facts), restores=facts.kind is not Kind.RETURN)
         if facts.kind is Kind.RETURN:
             emitted.borrowed = {len(out): 0}
             out += encode.POP_RAX

@@ -20,6 +20,8 @@ STOP_IN_NOP = b"\x0f\x1f\x40" + INT3
 JUMP_INTO_NOP = b"\x78\x03"
 """js +3: to the stop in a `STOP_IN_NOP` that follows. Not taken as a rule: a jump around a stop that
 is taken again and again would cost each block a place in the branch target buffers."""
+STOP_IF_NEGATIVE = b"\x79\x01" + INT3
+"""jns +1; int3"""
 SYSCALL = b"\x0f\x05"
 POP_RAX = b"\x58"
 MOVZX_ECX_AX = b"\x0f\xb7\xc8"
@@ -45,6 +47,11 @@ def store_area_immediate(offset: int, value: int) -> bytes:
     return b"\x65\xc7\x04\x25" + _i32(offset) + _u32(value)
 
 
+def store_area_zero(offset: int) -> bytes:
+    """mov qword gs:[offset], 0: the displacement comes before an immediate of 4 bytes."""
+    return b"\x65\x48\xc7\x04\x25" + _i32(offset) + _i32(0)
+
+
 def load_stack(register: int, offset: int) -> bytes:
     """mov r64, [rsp + offset]"""
     return bytes((0x48 | register >> 3 << 2, 0x8B, 0x84 | (register & 7) << 3, 0x24)) + _i32(offset)
@@ -65,6 +72,21 @@ def subtract_area(offset: int, amount: int) -> bytes:
     if -0x80 <= amount < 0x80:
         return b"\x65\x48\x83\x2c\x25" + _i32(offset) + bytes((amount & 0xFF,))
     return b"\x65\x48\x81\x2c\x25" + _i32(offset) + _i32(amount)
+
+
+def add_rcx(offset: int) -> bytes:
+    """add gs:[offset], rcx"""
+    return b"\x65\x48\x01\x0c\x25" + _i32(offset)
+
+
+def subtract_rcx(offset: int) -> bytes:
+    """sub gs:[offset], rcx"""
+    return b"\x65\x48\x29\x0c\x25" + _i32(offset)
+
+
+def multiply_rcx(factor: int) -> bytes:
+    """imul rcx, rcx, imm32"""
+    return b"\x48\x69\xc9" + _i32(factor)
 
 
 def lea_increment(register: int, amount: int) -> bytes:
@@ -96,6 +118,16 @@ def jump(displacement: int) -> bytes:
     return b"\xe9" + _i32(displacement)
 
 
+def jump_short(displacement: int) -> bytes:
+    """jmp rel8"""
+    return b"\xeb" + bytes((displacement,))
+
+
+def jump_if_negative(displacement: int) -> bytes:
+    """js rel8, forward"""
+    return b"\x78" + bytes((displacement,))
+
+
 def jump_indexed(table: int) -> bytes:
     """jmp [rcx * 8 + table]; `table` below 2 GiB"""
     return b"\xff\x24\xcd" + _u32(table)
@@ -122,6 +154,16 @@ def link(code: Any, at: int, distance: int) -> bool:
 def branch(condition: int, displacement: int) -> bytes:
     """jcc rel32; `condition` is the low nibble of the opcode"""
     return bytes((0x0F, 0x80 | condition)) + _i32(displacement)
+
+
+def jump_if_positive(displacement: int) -> bytes:
+    """jg rel32: behind an inc, whether that made more than 0."""
+    return b"\x0f\x8f" + _i32(displacement)
+
+
+def move(to: int, register: int) -> bytes:
+    """mov r64, r64"""
+    return bytes((0x48 | register >> 3 << 2 | to >> 3, 0x89, 0xC0 | (register & 7) << 3 | to & 7))
 
 
 def jump_if_rcx_zero(displacement: int) -> bytes:

@@ -1,0 +1,75 @@
+"""Counters that run ahead of a thread's budget: blocks with an allowance need not ask it.
+
+A counter is minus the executions that its block has been allowed and has not made yet. One that is
+used up takes a further allowance for its block from the budget (`layout.CHUNK` executions), which is
+noted beside it (`layout.MORE`): the two together are what has been executed. When there is no more to be
+had, each execution takes its own from the budget, and is counted beside the counter, which stays 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.counters import Cells, Numbered, ThreadCounters
+
+_FIRST = layout.COUNTERS // 8
+_MORE = layout.MORE // 8
+
+
+class AllowingCounters(ThreadCounters):
+    """A thread's counters, with their allowances."""
+
+    def __init__(self, words: npt.NDArray[np.uint64], space: Numbered) -> None:
+        super().__init__(words, space)
+        self._signed = words.view(np.int64)
+
+    def counted(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._signed[_FIRST + cells] + self._signed[_MORE + cells]
+
+    def _held(self, cells: Cells, size: int = -1) -> npt.NDArray[np.int64]:
+        first = cells.first
+        end = first + (len(cells) if size < 0 else size)
+        return self._signed[_FIRST + first : _FIRST + end] + self._signed[_MORE + first : _MORE + end]
+
+    def _reset(self, cells: Cells) -> None:
+        first, end = cells.first, cells.first + len(cells)
+        self._signed[_FIRST + first : _FIRST + end] = 0
+        self._signed[_MORE + first : _MORE + end] = 0
+
+    def fold(self, cells: Cells) -> int:
+        at, unspent, lengths = self._allowed(cells)
+        self._signed[_FIRST + at] = 0
+        self._signed[_MORE + at] -= unspent
+        super().fold(cells)
+        return int(unspent @ lengths)
+
+    # -- allowances
+
+    def _allowed(self, cells: Cells) -> tuple[npt.NDArray[np.int64], ...]:
+        """Which cells of a generation have an allowance, of how many executions, and the lengths of their
+        blocks (all int64)."""
+        slots = cells.slots()
+        at = np.flatnonzero(self._signed[_FIRST + cells.first : _FIRST + cells.first + len(slots)] < 0)
+        lengths = self._space.lengths()[slots[at]]
+        at += cells.first
+        return at, -self._signed[_FIRST + at], lengths
+
+    def unspent(self) -> int:
+        """Instructions that are allowed and have not been executed."""
+        allowed = (self._allowed(cells) for cells in self._space.counting)
+        return sum(int(unspent @ lengths) for _, unspent, lengths in allowed)
+
+    def withdraw(self) -> tuple[int, int]:
+        """Take back all allowances. The thread stands still, at a boundary or at a stop of its own.
+        Returns how many instructions one execution of each block that had one has, and how many
+        were yet to be executed."""
+        each = left = 0
+        for cells in self._space.counting:
+            at, unspent, lengths = self._allowed(cells)
+            self._signed[_FIRST + at] = 0
+            self._signed[_MORE + at] -= unspent
+            each += int(lengths.sum())
+            left += int(unspent @ lengths)
+        return each, left
