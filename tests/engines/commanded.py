@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engines.allowing import heeded
 from engines.observe import describe_run
 
 import livepro
@@ -69,7 +70,7 @@ class Conversation(threading.Thread):
 
 def main(output: str, options: str, steps: str, *command: str) -> None:
     conversation = Conversation(json.loads(steps))
-    result = livepro.run(command, control=conversation.begin, **json.loads(options))
+    result = livepro.run(command, control=conversation.begin, **heeded(json.loads(options)))
     conversation.join(10)
     text = describe_run(result) | {"answers": conversation.answers}
     Path(output).write_text(json.dumps(text))

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engines.allowing import heeded
 
 import livepro
 from livepro.analyses import simd
@@ -217,7 +218,7 @@ def describe_snapshot(result: RunResult, snapshot: Snapshot) -> dict[str, Any]:
 
 def main(output: str, options: str, *command: str) -> None:
     try:
-        text = describe_run(livepro.run(command, **json.loads(options)))
+        text = describe_run(livepro.run(command, **heeded(json.loads(options))))
     except LiveproError as error:
         text = {"error": error.cause, "remedy": error.remedy, "status": error.status}
     Path(output).write_text(json.dumps(text))

@@ -64,7 +64,7 @@ def observe(
     through the file `output`. Raises TimeoutExpired, and AssertionError when the run
     left no result."""
     settings = json.dumps({"engine": engine, **options})
-    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": str(REPOSITORY)}
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": _PATH}
     arguments = [str(output), settings, *map(str, command)]
     stdout, stderr = _server().run("observe", arguments, stdin, environment, cwd, output.parent)
     assert output.exists(), stderr.decode(errors="replace")

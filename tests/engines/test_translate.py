@@ -70,6 +70,58 @@ class TestTranslateEvicting(EngineContract, ControlContract, RegionContract):
         return Evicting(self.engine, tmp_path)
 
 
+class Allowing(Runner):
+    """Runs commands with short intervals, and allowances all the same."""
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        return super().__call__(*command, **{"interval_size": 1000, "allowing": True} | options)
+
+
+class TestAllowances(ControlContract):
+    """Blocks are allowed many executions at once, few at the end of an interval."""
+
+    engine = "translate"
+    options: ClassVar[dict[str, Any]] = {"allowing": True}
+
+    @pytest.mark.parametrize("size", [1, 7, 1000])
+    @pytest.mark.parametrize("name", ["nested_loops", "threads_handoff", "signal_nested", "rep_scas"])
+    def test_intervals_are_exact(self, name: str, size: int, builder: Builder, tmp_path: Path) -> None:
+        EngineContract.test_intervals_are_exact(
+            EngineContract(), name, size, builder, Allowing(self.engine, tmp_path, cache=False)
+        )
+
+    def test_copies_dropped_with_allowances_of_theirs(self, builder: Builder, tmp_path: Path) -> None:
+        """What blocks have been allowed is left to be executed, though other copies do."""
+        for size in (7, 1000, 100_000):
+            run = Allowing(self.engine, tmp_path, cache=False, cache_size=SMALL)
+            seen = run("/bin/ls", "/", interval_size=size)
+            assert seen.result["exit"] == 0
+            for thread in seen.threads:
+                whole, rest = divmod(thread["instructions"], size)
+                assert thread["intervals"] == [size] * whole + [rest] * (rest > 0)
+
+    def test_copies_kept_with_what_is_out_of_their_way(self, builder: Builder, tmp_path: Path) -> None:
+        run = Allowing(self.engine, tmp_path, cache=str(tmp_path / "kept"), aslr=False)
+        seen = [run("/bin/ls", "/", interval_size=size) for size in (1000, 1000, 100_000, 20)]
+        assert len({tuple(thread["digest"] for thread in each.threads) for each in seen}) == 1
+
+    @pytest.mark.parametrize("size", [20, 10_000])
+    def test_ten_thousand_signals_a_second(self, size: int, builder: Builder, tmp_path: Path) -> None:
+        run = Allowing(self.engine, tmp_path)
+        seen = run(builder.hosted("signal_clock", "-static"), "400", interval_size=size)
+        assert seen.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
+
+
+@pytest.mark.long
+class TestAllowancesThroughout(EngineContract):
+    engine = "translate"
+    heavy = True
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Runner:
+        return Allowing(self.engine, tmp_path, cache=False)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program writes x86-64 code")
 def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path) -> None:
     """Operands, targets of calls and entries change under four threads, and change back."""

@@ -1,8 +1,9 @@
-"""Long intervals: the budget is spread over cells, and boundaries are met to the instruction all the same."""
+"""Long intervals: blocks are allowed much at once, and boundaries are met to the instruction all the same."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 import livepro
 from fixtures import Builder
 from livepro.engines.translate import layout
+from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
+from livepro.engines.translate.counters import HALVES, Cells
 
 SOURCE = """
 .intel_syntax noprefix
@@ -63,45 +66,99 @@ def test_vectors_are_cut_to_the_instruction(size: int, builder: Builder, tmp_pat
         assert inside - (last > FIRST) == executed(last)
 
 
-def test_cells_are_filled_by_what_was_used_of_them_over_as_long_as_there_is_to_come() -> None:
-    """And not by the last few blocks alone, which is all that has been seen when an interval begins."""
-    words = np.zeros(layout.COUNTERS // 8, np.uint64)
-    budget = Budget(words, 2)
-    cells = words.view(np.int64)[layout.BUDGET // 8 :]
-    budget.set(INTERVAL, 1_000_000)
-    cells[:2] -= (750_000 - 100, 250_000 - 100)
-    budget.set(INTERVAL, 200)
-    cells[1] -= 99
-    budget.set(INTERVAL, 1_000_000)
-    assert 740_000 < cells[0] < 760_000
-    assert budget.left(INTERVAL) == 1_000_000
+class Blocks:
+    """Stands for a space of blocks of so many instructions, and carries out what their copies do."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self.cells = Cells(HALVES[0], original=True)
+        self.counting = (self.cells,)
+        self._lengths = np.array(lengths)
+        for slot in range(len(lengths)):
+            self.cells.take(slot)
+        self.words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
+        self._signed = self.words.view(np.int64)
+
+    def lengths(self) -> np.ndarray:
+        return self._lengths
+
+    def execute(self, slot: int) -> bool:
+        """Count one execution. Whether its copy stops: there is nothing left for it."""
+        words, length = self._signed, int(self._lengths[slot])
+        cell, more = layout.COUNTERS // 8 + slot, layout.MORE // 8 + slot
+        budget, supply, chunk = (at // 8 for at in (layout.BUDGET, layout.SUPPLY, layout.CHUNK))
+        if words[cell] < 0:
+            words[cell] += 1
+            return False
+        if words[supply] >= words[chunk] * length:
+            words[supply] -= words[chunk] * length
+            words[more] += words[chunk]
+            words[cell] = 1 - words[chunk]
+            return False
+        words[more] += 1
+        words[budget] -= length
+        return bool(words[budget] < 0)
 
 
-def test_what_goes_beyond_is_met_by_a_negative_cell() -> None:
-    """Whatever is executed in whatever order: while no cell is negative, neither is what is left."""
+def test_what_goes_beyond_is_met_by_a_stop() -> None:
+    """Whatever is executed in whatever order, and given back: what is left is known to the
+    instruction, and is not negative before a block stops."""
     rng = random.Random(1)
-    words = np.zeros(layout.COUNTERS // 8, np.uint64)
-    cells = words.view(np.int64)[layout.BUDGET // 8 :][: layout.BUDGET_CELLS]
-    budget = Budget(words, layout.BUDGET_CELLS)
-    assert budget.left(INTERVAL) == budget.left(SHARE) == ENDLESS
-    for _ in range(50):
-        left = {INTERVAL: rng.randrange(1_000_000), SHARE: rng.randrange(1_000_000)}
-        for purpose, instructions in left.items():
-            budget.set(purpose, instructions)
-        stops = 0
-        hot = rng.sample(range(len(cells)), 3)
-        while min(left.values()) >= 0:
-            cell, length = rng.choice(hot), rng.randrange(1, 40)
-            cells[cell] -= length
-            left = {purpose: each - length for purpose, each in left.items()}
-            if rng.random() < 0.001:
-                back = rng.randrange(-5, 6)
-                budget.give(back)
-                left = {purpose: each + back for purpose, each in left.items()}
-            assert {purpose: budget.left(purpose) for purpose in left} == left
-            if (cells < 0).any():
-                budget.level()
-                stops += 1
-            else:
-                assert min(left.values()) >= 0
-        assert stops < 60
+    blocks = Blocks([rng.randrange(1, 40) for _ in range(60)])
+    counters = AllowingCounters(blocks.words, blocks)
+    for keeper, most in ((None, 1), (counters, 12)):
+        budget = Budget(blocks.words, keeper)
+        assert budget.left(INTERVAL) == budget.left(SHARE) == ENDLESS
+        executed = counters.all()
+        for turn in range(12):
+            left = {INTERVAL: rng.randrange(400_000), SHARE: ENDLESS}
+            for purpose, instructions in left.items():
+                budget.set(purpose, instructions)
+            stops = 0
+            while True:
+                slot = rng.randrange(60) if rng.random() < 0.1 else rng.randrange(turn, turn + 8)
+                length = int(blocks.lengths()[slot])
+                if keeper is None:
+                    blocks.words.view(np.int64)[layout.BUDGET // 8] -= length
+                    stopped = blocks.words.view(np.int64)[layout.BUDGET // 8] < 0
+                else:
+                    stopped = blocks.execute(slot)
+                    executed[slot] += 1
+                left = {purpose: each - length for purpose, each in left.items()}
+                if rng.random() < 0.001:
+                    back = rng.randrange(-5, 6)
+                    budget.give(back)
+                    left = {purpose: each + back for purpose, each in left.items()}
+                    assert {purpose: budget.left(purpose) for purpose in left} == left
+                if stopped:
+                    assert {purpose: budget.left(purpose) for purpose in left} == left
+                    budget.withdraw()
+                    assert budget.spent(INTERVAL) == (left[INTERVAL] < 0)
+                    if min(left.values()) < 0:
+                        break
+                    budget.level()
+                    stops += 1
+                else:
+                    assert min(left.values()) >= 0
+            assert stops <= most
+        assert counters.all().tolist() == executed.tolist()
+
+
+def test_few_stops_are_made_to_the_end_of_a_long_interval() -> None:
+    """Blocks are allowed more at once where much is left, and less when it was much that they left."""
+    rng = random.Random(2)
+    blocks = Blocks([rng.randrange(1, 12) for _ in range(40)])
+    budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
+    executed, chunks = 0, set()
+    budget.set(INTERVAL, 2_000_000)
+    stops = 0
+    while not budget.spent(INTERVAL):
+        slot = min(int(rng.expovariate(0.3)), 39)
+        executed += int(blocks.lengths()[slot])
+        if blocks.execute(slot):
+            budget.withdraw()
+            budget.level()
+            chunks.add(int(blocks.words[layout.CHUNK // 8]))
+            stops += 1
+    assert executed + budget.left(INTERVAL) == 2_000_000
+    assert stops <= 4
+    assert len(chunks) > 1

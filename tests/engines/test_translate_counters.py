@@ -7,6 +7,7 @@ import mmap
 import numpy as np
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.cache import FIXED, SMALLEST
 from livepro.engines.translate.counters import HALVES, Cells, ThreadCounters
 from livepro.engines.translate.generations import Ground
@@ -48,6 +49,37 @@ def test_counts_stay_with_their_blocks() -> None:
     counters.clear()
     assert not words.any()
     assert not counters.all().any()
+
+
+def test_allowances_are_no_counts() -> None:
+    """Nor are those of copies that have been dropped: they are given back."""
+    words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
+    signed = words.view(np.int64)
+    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    space = Space(former)
+    counters = AllowingCounters(words, space)
+    for slot in range(4):
+        former.take(slot)
+    more = layout.MORE // 8
+    signed[FIRST : FIRST + 4], signed[more : more + 4] = (-3, -60, 0, 0), (13, 60, 7, 0)
+    assert counters.all().tolist() == [10, 0, 7, 0]
+    assert counters.unspent() == 3 * 2 + 60 * 3
+    space.counting = (former, current)
+    for slot in (3, 1):
+        current.take(slot)
+    at = HALVES[1]
+    signed[FIRST + at : FIRST + at + 2], signed[more + at : more + at + 2] = (-1, -2), (4, 2)
+    assert counters.unspent() == 3 * 2 + 60 * 3 + 1 * 7 + 2 * 3
+    assert counters.counted(np.array([0, 1, at])).tolist() == [10, 0, 3]
+    assert counters.fold(former) == 3 * 2 + 60 * 3
+    assert not signed[FIRST : FIRST + 4].any()
+    assert not signed[more : more + 4].any()
+    assert counters.all().tolist() == [10, 0, 7, 3]
+    assert counters.withdraw() == (7 + 3, 1 * 7 + 2 * 3)
+    assert counters.unspent() == 0
+    assert counters.all().tolist() == [10, 0, 7, 3]
+    counters.clear()
+    assert not words.any()
 
 
 class File:

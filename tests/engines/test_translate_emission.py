@@ -6,7 +6,7 @@ import capstone
 import pytest
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field
 from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
@@ -23,10 +23,12 @@ def disassembled(code: bytes, address: int = CACHE) -> list[str]:
     return listing
 
 
-def copy(code: str, *, budgeted: bool = False, check: Check = Check.NEVER) -> Emitted:
+def copy(
+    code: str, *, countdown: Countdown = Countdown.NONE, check: Check = Check.NEVER, live: int = 0x3F
+) -> Emitted:
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
-    emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, budgeted)
-    return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
+    emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, countdown)
+    return emitter.emit(block, CACHE, 3, lambda block: live, check)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,77 @@ def test_counter_leaves_live_flags_alone() -> None:
     ((field, target),) = emitted.exits
     assert target == PC + 7
     assert field % 4 == 0
+
+
+MORE = f"qword ptr gs:[{layout.MORE + 3 * 8:#x}]"
+BUDGET, SUPPLY, CHUNK = (f"qword ptr gs:[{at:#x}]" for at in (layout.BUDGET, layout.SUPPLY, layout.CHUNK))
+ASKS = [
+    "mov qword ptr gs:[0], rax",
+    "lahf",
+    "seto al",
+    "mov qword ptr gs:[0x30], rcx",
+    f"mov rcx, {CHUNK}",
+    "imul rcx, rcx, 2",
+    f"sub {SUPPLY}, rcx",
+]
+GOES_BACK = ["mov rcx, qword ptr gs:[0x30]", "add al, 0x7f", "sahf", "mov rax, qword ptr gs:[0]"]
+
+
+def test_who_has_no_allowance_is_given_one_out_of_the_way() -> None:
+    emitted = copy("4885c07403", countdown=Countdown.ALLOWANCES)  # test rax, rax; je
+    code, cold = bytes(emitted.code), emitted.cold
+    assert disassembled(code[: cold.back]) == [f"inc {COUNTER}", f"jg {CACHE + cold.back:#x}"]
+    assert (emitted.tallied, emitted.counted, cold.begin) == (cold.begin, cold.back, cold.enter - 2)
+    *lines, back = disassembled(cold.code)
+    assert lines[: len(ASKS)] == ASKS
+    assert lines[len(ASKS)].startswith("js ")
+    assert lines[len(ASKS) + 1 : -len(GOES_BACK)] == [
+        f"mov rcx, {CHUNK}",
+        f"add {MORE}, rcx",
+        f"sub {COUNTER}, rcx",
+        f"jmp {CACHE + cold.stop + 1:#x}",
+        f"add {SUPPLY}, rcx",
+        f"inc {MORE}",
+        f"mov {COUNTER}, 0",
+        f"sub {BUDGET}, 2",
+        f"jns {CACHE + cold.stop + 1:#x}",
+        "int3",
+    ]
+    assert lines[-len(GOES_BACK) :] == GOES_BACK
+    assert back == f"jmp {CACHE + len(cold.code):#x}"
+    for kind, offset in cold.fields:
+        where = {Field.CELL: layout.COUNTERS, Field.MORE: layout.MORE}[kind]
+        assert int.from_bytes(cold.code[offset : offset + 4], "little") == where + 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("code", "saves", "gives_back"),
+    [
+        # mov rax, [rsp + 8]; je: flags are live, rcx is nobody's to take
+        ("488b4424087403", "mov qword ptr gs:[8], rcx", "mov rcx, qword ptr gs:[8]"),
+        # mov edx, 1; je: rdx is about to be overwritten
+        ("ba010000007403", "mov rdx, rcx", "mov rcx, rdx"),
+    ],
+)
+def test_where_flags_are_live_the_counter_is_looked_at_first(code: str, saves: str, gives_back: str) -> None:
+    emitted = copy(code, countdown=Countdown.ALLOWANCES)
+    text, cold = bytes(emitted.code), emitted.cold
+    far = text.index(b"\xe9\0\0\0\0")
+    assert cold.enter == far + 1
+    assert disassembled(text[: emitted.counted]) == [
+        saves,
+        f"mov rcx, {COUNTER}",
+        f"jrcxz {CACHE + far:#x}",
+        "lea rcx, [rcx + 1]",
+        f"mov {COUNTER}, rcx",
+        "movabs rcx, 0xe9",
+        gives_back,
+    ]
+    assert text[cold.begin : cold.begin + 1] == b"\xe3"
+    lines = disassembled(cold.code)
+    assert lines[: len(ASKS)] == ASKS
+    assert lines[len(ASKS) + 3 : len(ASKS) + 5] == ["lea rcx, [rcx - 1]", f"sub {COUNTER}, rcx"]
+    assert f"mov {COUNTER}, 0" not in lines
 
 
 def test_rip_relative_operands_name_the_same_address() -> None:

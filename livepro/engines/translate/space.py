@@ -234,6 +234,7 @@ class CodeSpace(ChangingTranslations):
         cold = details.cold
         if cold is None:
             return 0
+        cache.cold += 1  # who has run into a stop is right behind it, and not there
         place, code = cache.cold, bytearray(cold.code)
         back = len(code) - 4
         self._link(code, back, at + cold.back - (place + back))
