@@ -92,7 +92,7 @@ class TestAllowances(ControlContract):
 
     def test_copies_dropped_with_allowances_of_theirs(self, builder: Builder, tmp_path: Path) -> None:
         """What blocks have been allowed is left to be executed, though other copies do."""
-        for size in (7, 1000, 100_000):
+        for size in (300, 1000, 100_000):
             run = Allowing(self.engine, tmp_path, cache=False, cache_size=SMALL)
             seen = run("/bin/ls", "/", interval_size=size)
             assert seen.result["exit"] == 0
@@ -102,13 +102,13 @@ class TestAllowances(ControlContract):
 
     def test_copies_kept_with_what_is_out_of_their_way(self, builder: Builder, tmp_path: Path) -> None:
         run = Allowing(self.engine, tmp_path, cache=str(tmp_path / "kept"), aslr=False)
-        seen = [run("/bin/ls", "/", interval_size=size) for size in (1000, 1000, 100_000, 20)]
-        assert len({tuple(thread["digest"] for thread in each.threads) for each in seen}) == 1
+        first, *kept = (run("/bin/ls", "/", interval_size=size) for size in (1000, 1000, 100_000, 20))
+        assert {each.result["instructions"] for each in kept} == {first.result["instructions"]}
+        assert len({tuple(thread["digest"] for thread in each.threads) for each in kept}) == 1
 
-    @pytest.mark.parametrize("size", [20, 10_000])
-    def test_ten_thousand_signals_a_second(self, size: int, builder: Builder, tmp_path: Path) -> None:
+    def test_ten_thousand_signals_a_second(self, builder: Builder, tmp_path: Path) -> None:
         run = Allowing(self.engine, tmp_path)
-        seen = run(builder.hosted("signal_clock", "-static"), "400", interval_size=size)
+        seen = run(builder.hosted("signal_clock", "-static"), "400", interval_size=10_000)
         assert seen.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
 
 

@@ -48,7 +48,7 @@ class Emitter:
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         self._watched = watched
-        self._budgeted = countdown is not Countdown.NONE
+        self._budgeted = bool(countdown)
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
         self._table = data + layout.WATCHED
 
