@@ -1,17 +1,19 @@
 """Runs a command under the translate engine, letting threads step to where the tracer would
 have brought them by itself, and compares.
 
-    catching_up.py COMMAND [ARGS...]
+    catching_up.py [--allowing] COMMAND [ARGS...]
 
 Wherever a signal finds a thread within an emitted sequence, the rest of that is carried
 out on a copy of its registers and of its area, and then by the thread. Prints how many
-sequences were compared, and what differed.
+sequences were compared, and what differed. With --allowing blocks take allowances, for short intervals.
 """
 
 from __future__ import annotations
 
 import sys
 from typing import Any
+
+from engines.allowing import allow_always
 
 import livepro
 from livepro.engines.translate import layout, settling
@@ -21,23 +23,37 @@ from livepro.engines.translate.x86_64.catchup import catch_up
 
 _STATUS = 0x8D5  # the arithmetic flags: dead where they are not restored, SDM vol. 1, 3.4.3
 _RESUME = 0x10000  # RF: set or not by how the thread was stopped, ibid.
-_EXPECTED: dict[int, tuple[int, bytes, bytes]] = {}
+_EXPECTED: dict[int, tuple[int, bytes, dict[int, int]]] = {}
 _compared = 0
 _different: list[str] = []
 
 _deliver_or_settle = settling.Settler._deliver_or_settle
 
 
-def _content(registers: Any, words: Any, size: int) -> tuple[int, bytes, bytes]:
+class Changes:
+    """A thread's area, which is large, as it would be with some words changed."""
+
+    def __init__(self, words: Any) -> None:
+        self._words = words
+        self.changed = {at: int(word) for at, word in enumerate(words[: layout.COUNTERS // 8].tolist())}
+
+    def __getitem__(self, at: int) -> int:
+        return self.changed[at] if at in self.changed else int(self._words[at])
+
+    def __setitem__(self, at: int, word: int) -> None:
+        self.changed[at] = int(word)
+
+
+def _content(registers: Any) -> tuple[int, bytes]:
     kept = type(registers).from_buffer_copy(registers)
     kept.eflags &= ~(_STATUS | _RESUME)
     kept.orig_rax = 0  # -1 behind any stop in between
-    return registers.rip, bytes(kept), words.tobytes()[:size]
+    return registers.rip, bytes(kept)
 
 
 def _foresee(state: TranslatedThread, registers: Any) -> None:
     registers = type(registers).from_buffer_copy(registers)
-    words = state.words[: layout.COUNTERS // 8 + len(state.space.starts)].copy()
+    words = Changes(state.words)
     steps = 0
     space = state.space
     while True:
@@ -51,7 +67,7 @@ def _foresee(state: TranslatedThread, registers: Any) -> None:
             break
         steps += 1
     if steps:
-        _EXPECTED[state.thread.tid] = _content(registers, words, words.nbytes)
+        _EXPECTED[state.thread.tid] = *_content(registers), words.changed
 
 
 def _compare(self: Any, state: TranslatedThread, registers: Any, *, fault: bool = False) -> None:
@@ -60,9 +76,10 @@ def _compare(self: Any, state: TranslatedThread, registers: Any, *, fault: bool 
     if tid not in _EXPECTED:
         _foresee(state, registers)
     elif registers.rip == _EXPECTED[tid][0]:
-        expected = _EXPECTED.pop(tid)
+        *expected, changed = _EXPECTED.pop(tid)
         _compared += 1
-        if _content(registers, state.words[: len(expected[2]) // 8], len(expected[2])) != expected:
+        found = {at: int(state.words[at]) for at in changed}
+        if (*_content(registers), found) != (*expected, changed):
             _different.append(hex(expected[0]))
     _deliver_or_settle(self, state, registers, fault=fault)
     if state.held is None:
@@ -72,7 +89,13 @@ def _compare(self: Any, state: TranslatedThread, registers: Any, *, fault: bool 
 def main() -> None:
     settling.Settler._deliver_or_settle = _compare  # type: ignore[method-assign]
     X86_64.catch_up = staticmethod(lambda *_: False)  # type: ignore[assignment]
-    result = livepro.run(sys.argv[1:], engine="translate")
+    _, *command = sys.argv
+    options: dict[str, Any] = {}
+    if command[0] == "--allowing":
+        allow_always()
+        options["interval_size"] = 100_000
+        del command[0]
+    result = livepro.run(command, engine="translate", **options)
     print(
         "exit",
         result.exit,

@@ -181,19 +181,26 @@ def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, t
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only there does the tracer carry code out itself")
+@pytest.mark.parametrize("options", [[], ["--allowing"]], ids=["counting", "allowing"])
 @pytest.mark.parametrize(
     ("name", "turns"), [("signal_flood", "40"), ("signal_clock", "100"), ("signal_deferred", "40")]
 )
-def test_the_tracer_does_what_the_thread_would(name: str, turns: str, builder: Builder) -> None:
+def test_the_tracer_does_what_the_thread_would(
+    name: str, turns: str, options: list[str], builder: Builder
+) -> None:
     """Emitted sequences in which signals find threads, carried out by both."""
-    command = [str(CATCHING_UP), str(builder.hosted(name, "-static")), turns]
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
+    program = [str(builder.hosted(name, "-static")), turns]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
     done = subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, timeout=TIMEOUT, text=True
+        [sys.executable, str(CATCHING_UP), *options, *program],
+        env=environment,
+        capture_output=True,
+        timeout=TIMEOUT,
+        text=True,
     )
     *printed, last = done.stdout.splitlines()
     assert last == "exit 0 compared some different []", done.stdout + done.stderr
-    native = subprocess.run(command[1:], capture_output=True, timeout=TIMEOUT, text=True)
+    native = subprocess.run(program, capture_output=True, timeout=TIMEOUT, text=True)
     assert name == "signal_clock" or "\n".join(printed) + "\n" == native.stdout
 
 

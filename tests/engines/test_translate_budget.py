@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
 from livepro.engines.translate.counters import HALVES, Cells
+from livepro.engines.translate.engine import TranslateEngine
 
 SOURCE = """
 .intel_syntax noprefix
@@ -162,3 +164,21 @@ def test_few_stops_are_made_to_the_end_of_a_long_interval() -> None:
     assert executed + budget.left(INTERVAL) == 2_000_000
     assert stops <= 4
     assert len(chunks) > 1
+
+
+def test_nobody_who_has_stopped_is_taken_for_one_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a stop is where it is found; what is out of a copy's way does not begin there."""
+    behind: list[bool] = []
+    ended = TranslateEngine.process_ended
+
+    def look(engine: Any, process: Any) -> None:
+        space = engine._spaces[process]
+        for stub in space.exits:
+            place = space.locate(stub + 1)
+            behind.append(place is not None and place.block.counting(stub + 1))
+        ended(engine, process)
+
+    monkeypatch.setattr(TranslateEngine, "process_ended", look)
+    livepro.run(["/bin/true"], engine="translate", interval_size=20_000_000, cache=False)
+    assert len(behind) > 100
+    assert not any(behind)
