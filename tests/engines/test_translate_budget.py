@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_what_goes_beyond_is_met_by_a_stop() -> None:
                     assert {purpose: budget.left(purpose) for purpose in left} == left
                 if stopped:
                     assert {purpose: budget.left(purpose) for purpose in left} == left
-                    budget.withdraw()
+                    budget.withdraw(length)
                     assert budget.spent(INTERVAL) == (left[INTERVAL] < 0)
                     if min(left.values()) < 0:
                         break
@@ -155,15 +156,36 @@ def test_few_stops_are_made_to_the_end_of_a_long_interval() -> None:
     stops = 0
     while not budget.spent(INTERVAL):
         slot = min(int(rng.expovariate(0.3)), 39)
-        executed += int(blocks.lengths()[slot])
+        length = int(blocks.lengths()[slot])
+        executed += length
         if blocks.execute(slot):
-            budget.withdraw()
+            budget.withdraw(length)
             budget.level()
             chunks.add(int(blocks.words[layout.CHUNK // 8]))
             stops += 1
     assert executed + budget.left(INTERVAL) == 2_000_000
     assert stops <= 4
     assert len(chunks) > 1
+
+
+def test_a_long_block_is_allowed_less_at_once_than_short_ones() -> None:
+    """One that is reached late in an interval, too: as many of it as of the others would be too much."""
+    blocks = Blocks([1, 2, 1000])
+    budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
+    budget.withdraw(1)  # as at the end of an interval in which nothing but the shortest was executed
+    budget.set(INTERVAL, 1_000_000)
+    budget.level()
+    stops = executed = 0
+    for slot in itertools.chain(itertools.repeat(0, 400_000), itertools.repeat(2)):
+        executed += int(blocks.lengths()[slot])
+        if blocks.execute(slot):
+            budget.withdraw(int(blocks.lengths()[slot]))
+            if budget.spent(INTERVAL):
+                break
+            budget.level()
+            stops += 1
+    assert executed + budget.left(INTERVAL) == 1_000_000
+    assert stops <= 3
 
 
 def test_nobody_who_has_stopped_is_taken_for_one_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,11 +62,12 @@ class Budget:
         if min(self._more) < 0:  # what is left could be negative and the cell not be
             self._fill(self._all_left())
 
-    def withdraw(self) -> None:
-        """Take all allowances back. The thread is at the stop of a block for which there was too little."""
+    def withdraw(self, length: int) -> None:
+        """Take all allowances back. The thread is at the stop of a block of so many instructions, for which
+        there was too little."""
         if self._counters is not None:
             each, unspent = self._counters.withdraw()
-            self._each = max(each, self._each // 2, 1)
+            self._each = max(each, self._each // 2, length)
             self._more = [more + unspent for more in self._more]
             self._rest()
 

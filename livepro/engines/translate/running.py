@@ -191,7 +191,7 @@ class CacheRunner(SteppedCalls):
     def _budget_spent(self, state: TranslatedThread, stop: Stop) -> None:
         """An interval of the thread's basic block vectors ends in the stop's block."""
         assert stop.block is not None
-        state.budget.withdraw()
+        state.budget.withdraw(len(stop.block.source.facts))
         if state.clock is not None:
             state.clock.ran_out(stop.block.slot)
         state.budget.level()
