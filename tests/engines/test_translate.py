@@ -77,6 +77,7 @@ class Allowing(Runner):
         return super().__call__(*command, **{"interval_size": 1000, "allowing": True} | options)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="copies know allowances only there")
 class TestAllowances(ControlContract):
     """Blocks are allowed many executions at once, few at the end of an interval."""
 
@@ -92,17 +93,17 @@ class TestAllowances(ControlContract):
 
     def test_copies_dropped_with_allowances_of_theirs(self, builder: Builder, tmp_path: Path) -> None:
         """What blocks have been allowed is left to be executed, though other copies do."""
-        for size in (20_000, 100_000):
-            run = Allowing(self.engine, tmp_path, cache=False, cache_size=4 * SMALL)
-            seen = run("/bin/ls", "/", interval_size=size)
-            assert seen.result["exit"] == 0
-            for thread in seen.threads:
-                whole, rest = divmod(thread["instructions"], size)
-                assert thread["intervals"] == [size] * whole + [rest] * (rest > 0)
+        run = Allowing(self.engine, tmp_path, cache=False, cache_size=3 * SMALL)
+        seen = run("/bin/echo", "hello", interval_size=20_000)
+        assert seen.stdout == b"hello\n"
+        assert seen.result["stats"]["flushes"] > 1
+        (thread,) = seen.threads
+        whole, rest = divmod(thread["instructions"], 20_000)
+        assert thread["intervals"] == [20_000] * whole + [rest] * (rest > 0)
 
     def test_copies_kept_with_what_is_out_of_their_way(self, builder: Builder, tmp_path: Path) -> None:
         run = Allowing(self.engine, tmp_path, cache=str(tmp_path / "kept"), aslr=False)
-        first, *kept = (run("/bin/ls", "/", interval_size=size) for size in (1000, 1000, 100_000, 20))
+        first, *kept = (run("/bin/echo", "x", interval_size=size) for size in (1000, 1000, 100_000, 200))
         assert {each.result["instructions"] for each in kept} == {first.result["instructions"]}
         assert len({tuple(thread["digest"] for thread in each.threads) for each in kept}) == 1
 
@@ -112,6 +113,7 @@ class TestAllowances(ControlContract):
         assert seen.stdout.endswith(b" disorder 0 elsewhere 0 read back the same\n")
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="copies know allowances only there")
 @pytest.mark.long
 class TestAllowancesThroughout(EngineContract):
     engine = "translate"
