@@ -69,6 +69,12 @@ class Target:
         """Its state letter."""
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
+    @property
+    def ticks(self) -> int:
+        """The processor time that it has taken, in clock ticks (proc_pid_stat(5))."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def wait_for_state(self, letter: str) -> None:
         """Wait until it is in a state."""
         eventually(lambda: self.state == letter, f"it does not get to state {letter}")

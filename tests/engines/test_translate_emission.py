@@ -23,12 +23,10 @@ def disassembled(code: bytes, address: int = CACHE) -> list[str]:
     return listing
 
 
-def copy(
-    code: str, *, countdown: Countdown = Countdown.NONE, check: Check = Check.NEVER, live: int = 0x3F
-) -> Emitted:
+def copy(code: str, *, countdown: Countdown = Countdown.NONE, check: Check = Check.NEVER) -> Emitted:
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
     emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, countdown)
-    return emitter.emit(block, CACHE, 3, lambda block: live, check)
+    return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
 
 
 @pytest.mark.parametrize(

@@ -26,24 +26,24 @@ class AllowingCounters(ThreadCounters):
         self._signed = words.view(np.int64)
 
     def counted(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return self._signed[_FIRST + cells] + self._signed[_MORE + cells]
+        return super().counted(cells) + self._signed[_MORE + cells]
 
-    def _held(self, cells: Cells, size: int = -1) -> npt.NDArray[np.int64]:
-        first = cells.first
-        end = first + (len(cells) if size < 0 else size)
-        return self._signed[_FIRST + first : _FIRST + end] + self._signed[_MORE + first : _MORE + end]
+    def _one(self, cell: int) -> int:
+        return int(self._signed[_FIRST + cell] + self._signed[_MORE + cell])
+
+    def _held(self, cells: Cells, size: int) -> npt.NDArray[np.int64]:
+        at = _MORE + cells.first
+        return super()._held(cells, size) + self._signed[at : at + size]
 
     def _reset(self, cells: Cells) -> None:
-        first, end = cells.first, cells.first + len(cells)
-        self._signed[_FIRST + first : _FIRST + end] = 0
-        self._signed[_MORE + first : _MORE + end] = 0
+        super()._reset(cells)
+        at = _MORE + cells.first
+        self._signed[at : at + len(cells)] = 0
 
     def fold(self, cells: Cells) -> int:
-        at, unspent, lengths = self._allowed(cells)
-        self._signed[_FIRST + at] = 0
-        self._signed[_MORE + at] -= unspent
+        _, unspent = self._withdraw(cells)
         super().fold(cells)
-        return int(unspent @ lengths)
+        return unspent
 
     # -- allowances
 
@@ -51,7 +51,7 @@ class AllowingCounters(ThreadCounters):
         """Which cells of a generation have an allowance, of how many executions, and the lengths of their
         blocks (all int64)."""
         slots = cells.slots()
-        at = np.flatnonzero(self._signed[_FIRST + cells.first : _FIRST + cells.first + len(slots)] < 0)
+        at = np.flatnonzero(super()._held(cells, len(slots)) < 0)
         lengths = self._space.lengths()[slots[at]]
         at += cells.first
         return at, -self._signed[_FIRST + at], lengths
@@ -65,11 +65,12 @@ class AllowingCounters(ThreadCounters):
         """Take back all allowances. The thread stands still, at a boundary or at a stop of its own.
         Returns how many instructions one execution of each block that had one has, and how many
         were yet to be executed."""
-        each = left = 0
-        for cells in self._space.counting:
-            at, unspent, lengths = self._allowed(cells)
-            self._signed[_FIRST + at] = 0
-            self._signed[_MORE + at] -= unspent
-            each += int(lengths.sum())
-            left += int(unspent @ lengths)
-        return each, left
+        taken = [self._withdraw(cells) for cells in self._space.counting]
+        return sum(each for each, _ in taken), sum(unspent for _, unspent in taken)
+
+    def _withdraw(self, cells: Cells) -> tuple[int, int]:
+        """The same for one generation."""
+        at, unspent, lengths = self._allowed(cells)
+        self._signed[_FIRST + at] = 0
+        self._signed[_MORE + at] -= unspent
+        return int(lengths.sum()), int(unspent @ lengths)

@@ -111,10 +111,14 @@ class ThreadCounters:
         """Executions counted in cells (int64)."""
         return self._words[_FIRST + cells].view(np.int64)
 
-    def _held(self, cells: Cells, size: int = -1) -> npt.NDArray[np.int64]:
-        """Executions counted in a generation's cells (int64; in the first `size`), perhaps live."""
+    def _one(self, cell: int) -> int:
+        """Executions counted in a cell."""
+        return int(self._words[_FIRST + cell])
+
+    def _held(self, cells: Cells, size: int) -> npt.NDArray[np.int64]:
+        """Executions counted in the first `size` of a generation's cells (int64), perhaps live."""
         at = _FIRST + cells.first
-        return self._words[at : at + (len(cells) if size < 0 else size)].view(np.int64)
+        return self._words[at : at + size].view(np.int64)
 
     def of(self, slot: int) -> int:
         """Executions of one block."""
@@ -122,7 +126,7 @@ class ThreadCounters:
         for cells in self._space.counting:
             cell = cells.of(slot)
             if cell is not None:
-                total += int(self.counted(np.array([cell]))[0])
+                total += self._one(cell)
         slots, times = self._folded
         at = int(np.searchsorted(slots, slot))
         if at < len(slots) and slots[at] == slot:
@@ -149,7 +153,7 @@ class ThreadCounters:
 
     def fold(self, cells: Cells) -> int:
         """Take the counts out of `cells`, which nothing increments any more. Returns how many instructions
-        they had yet been allowed."""
+        they were allowed and have not executed."""
         slots = cells.slots()
         held = self._held(cells, len(slots))
         ran = np.flatnonzero(held)

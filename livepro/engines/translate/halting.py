@@ -23,6 +23,7 @@ from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Block
+from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.leaving import Leaving
 from livepro.engines.translate.thread import NOWHERE, Mode, TranslatedThread
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
@@ -201,13 +202,14 @@ class Halting(Leaving):
                 if got is not None:
                     self.stops += 1
                     self._came_to_rest(*got)
-        for tid in self._resting:
-            if tid in self._states:
-                with suppress(OSError):  # killed meanwhile
-                    self._leave_counter(self._states[tid])
+        for tid in self._resting.keys() & self._states.keys():
+            with suppress(ProcessLookupError):  # killed meanwhile
+                self._leave_counter(self._states[tid])
 
     def _leave_counter(self, state: TranslatedThread) -> None:
         """Let a thread that stands still have written the counter it is about to write."""
+        if self._countdown is not Countdown.ALLOWANCES:
+            return
         pc, space = self._pc(state.thread.tid), state.space
         place = space.locate(pc)
         if place is None or not place.block.counting(pc):

@@ -178,13 +178,11 @@ class IntervalClock:
         having been taken from the budget for it. To be told after the tally is."""
         self._budget.give(charged - executed)
         self.ran_out(slot)
-        if self._cuts:
+        if self._cuts:  # what is left takes long to find out
             self._take_back(slot, self._boundary - self._budget.left(INTERVAL))
 
     def _take_back(self, slot: int, position: int) -> None:
         """Undo the cuts in the block of `slot` behind a position that its last execution has not passed."""
-        if not self._cuts:
-            return
         executions = self._counters.of(slot)
         ahead = self._boundary - position - self._budget.left(INTERVAL)
         while self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) == (slot, executions):
