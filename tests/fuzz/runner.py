@@ -17,6 +17,8 @@ from .deadflags import dead_flags
 from .state import RECORD_SIZE, Difference, differences, fault_address
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
+ALLOWANCES = "allowances"
+"""The translate engine with vectors, for which blocks are allowed many executions at once."""
 _WORKER = Path(__file__).with_name("worker.py")
 _NATIVE_TIMEOUT = 10.0
 
@@ -64,7 +66,7 @@ def native(program: Program) -> Outcome:
 
 @dataclass(frozen=True)
 class UnderEngine:
-    """Runs a program under livepro's engine of that name."""
+    """Runs a program under livepro's engine of that name, or as `ALLOWANCES` says."""
 
     engine: str
     timeout: float | None = None  # seconds; None: by the number of sequences
@@ -207,7 +209,8 @@ class Comparison:
 
 
 def available_engines() -> tuple[str, ...]:
-    """The engines that livepro has, the slow reference first."""
+    """The engines that livepro has, the slow reference first; translate also with allowances."""
     from livepro.api import ENGINES
 
-    return tuple(sorted((name for name in ENGINES if name != "auto"), key=lambda name: name != "step"))
+    names = sorted((name for name in ENGINES if name != "auto"), key=lambda name: name != "step")
+    return (*names, ALLOWANCES)
