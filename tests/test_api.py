@@ -12,6 +12,7 @@ import pytest
 
 import livepro
 from fixtures import Builder, assembly
+from livepro import session
 from livepro.engines.base import Progress
 from livepro.engines.control import Control
 
@@ -213,10 +214,11 @@ again:  dec rcx
         mov eax, 60
         xor edi, edi
         syscall
+        .byte 6                         // none: the block, counted when it is entered, ends here
 """
 
 
-@pytest.mark.parametrize(("engine", "turns"), [("step", 50_000), ("translate", 5_000_000_000)])
+@pytest.mark.parametrize(("engine", "turns"), [("step", 15_000), ("translate", 1_500_000_000)])
 def test_progress_is_reported(engine: str, turns: int, builder: Builder, tmp_path: Path) -> None:
     """Also while the program runs for a second without a stop; the first report may come before it starts."""
     source = tmp_path / "long.S"
@@ -228,3 +230,25 @@ def test_progress_is_reported(engine: str, turns: int, builder: Builder, tmp_pat
     assert counts == sorted(counts)
     assert 0 <= counts[0] < counts[-1] <= result.instructions
     assert {(s.threads, s.processes) for s in seen} - {(0, 0)} == {(1, 1)}  # before it starts: none
+
+
+@pytest.mark.parametrize("engine", ["block", "translate"])
+def test_progress_is_right_up_to_the_end(
+    engine: str, builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while counts are on their way from a thread to its tally, and from there to the table."""
+    source = tmp_path / "long.S"
+    source.write_text(LONG.format(turns=1_000))
+    program = str(builder.build(source))
+    monkeypatch.setattr(session, "_REPORT_EVERY", 0)
+    every = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            seen: list[Progress] = []
+            result = livepro.run([program], engine=engine, progress=seen.append)
+            counts = [snapshot.instructions for snapshot in seen]
+            assert counts == sorted(counts)
+            assert counts[-1] <= result.instructions == 1 + 2 * 1_000 + 3
+    finally:
+        sys.setswitchinterval(every)

@@ -41,6 +41,10 @@ class LiveThread(NamedTuple):
     closed: bool
     limited: bool
 
+    def instructions(self, lengths: npt.NDArray[np.int64]) -> int:
+        """Instructions in all this, given the length of each block."""
+        return int(self.entries @ lengths) + sum(k * times for (_, k), times in self.partial.items())
+
 
 class LiveCounts(NamedTuple):
     """One image at one moment.

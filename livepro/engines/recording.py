@@ -142,7 +142,7 @@ class ThreadTally:
         self.rep_iterations = 0
         self.closed = False
         self.total = 0
-        """Instructions of a closed tally whose blocks have no rows yet."""
+        """Instructions of a closed tally, without what its window leaves out."""
         self.intervals: list[Interval] = []
         self._cut = cut
         self._position = 0
@@ -226,6 +226,11 @@ class ThreadTally:
     def raw_counts(self) -> Counts:
         """All that is counted here, whatever the window."""
         return Counts.of(self.entries, self.partial, self.rep_iterations)
+
+    def close(self, lengths: Sequence[int] | npt.NDArray[np.int64]) -> None:
+        """All is here now. `lengths` are instructions by row."""
+        self.total = self.window.counted(self.raw_counts()).instructions(lengths)
+        self.closed = True
 
     def finish(self) -> None:
         """Close the last, partial interval. Called once, when nothing more will be counted."""

@@ -229,17 +229,17 @@ class TranslateEngine(Regions):
         """Take a thread's counters down and give its area back."""
         super()._close(state)
         state.space.generated.repair()
-        if self._states.get(state.thread.tid) is state:
-            del self._states[state.thread.tid]
         self._deferring.pop(state.thread.tid, None)
         self._changing.discard(state.thread.tid)
         if state.space.guard is not None:
             state.space.guard.moved(state.thread.tid)
-        self._collect(state)
-        state.tally.total = self._total(state)
-        state.words[: layout.COUNTERS // 8] = 0
-        state.counters.clear()
-        state.tally.closed = True
+        with state.space.moving():
+            if self._states.get(state.thread.tid) is state:
+                del self._states[state.thread.tid]
+            self._collect(state)
+            state.words[: layout.COUNTERS // 8] = 0
+            state.counters.clear()
+            state.tally.close(state.space.lengths())
         self._free_areas[state.space].append(state.area)
 
     @staticmethod
@@ -310,24 +310,13 @@ class TranslateEngine(Regions):
 
     @property
     def instructions(self) -> int:
-        total = sum(self._total(state) for state in list(self._states.values()))
+        total = 0
         for image in self.images:
-            if len(image.store):
-                total += sum(tally.instructions for tally in image.tallies)
-            else:
-                total += sum(t.total for t in image.tallies if t.closed and not t.window.over)
-        return max(total, 0)  # a base may be ahead by the blocks that threads were in
-
-    @staticmethod
-    def _total(state: TranslatedThread) -> int:
-        """Instructions that a thread has executed since counting began."""
-        lengths = state.space.lengths()
-        window = state.tally.window
-        if window.held is None:
-            epoch = state.space.epoch
-            total = state.counters.instructions(lengths)
-            if epoch % 2 or state.space.epoch != epoch:
+            closed = {tally.thread: tally for tally in list(image.tallies) if tally.closed}
+            counts = self.live(image, closed)
+            if counts is not None:
+                total += sum(thread.instructions(counts.lengths) for thread in counts.threads)
+            elif len(closed) < len(image.tallies):
                 raise RuntimeError("counts are being moved")
-        else:
-            total = window.held.instructions(lengths)
-        return total - window.base.instructions(lengths)
+            total += sum(tally.total for tally in closed.values() if not tally.window.over)
+        return max(total, 0)  # a base may be ahead by the blocks that threads were in

@@ -106,9 +106,8 @@ class Evicting(Halting):
 
     def _fold(self, space: CodeSpace, waited: dict[int, Waited]) -> None:
         assert space.dropped is not None
-        space.epoch += 1
-        for state in self._states.values():
-            if state.space is space:
-                state.budget.give(state.counters.fold(space.dropped.cells))
-        space.give_back(waited)
-        space.epoch += 1
+        with space.moving():
+            for state in self._states.values():
+                if state.space is space:
+                    state.budget.give(state.counters.fold(space.dropped.cells))
+            space.give_back(waited)

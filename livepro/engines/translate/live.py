@@ -35,18 +35,13 @@ def translated(
         if tally.thread in known or tally.window.over:
             continue
         closed = tally.closed  # before the counts: they do not change behind it
-        tid = tally.thread.tid
-        state = states.get(tid)
-        running = state is not None and state.tally is tally
+        state = states.get(tally.thread.tid)
         entries = np.zeros(len(lengths), np.int64)
         iterations = tally.rep_iterations
-        if state is not None and running:
+        if state is not None and state.tally is tally:
             entries += state.counters.all(len(lengths))
             iterations += int(state.words[_REP_ITERATIONS])
-        thread = limited(tally, entries, iterations, closed=closed)
-        if running and states.get(tid) is not state:
-            return None  # its counters are on their way into the tally
-        threads.append(thread)
+        threads.append(limited(tally, entries, iterations, closed=closed))
     if spaces.get(record.process) is not space or epoch % 2 or space.epoch != epoch:
         return None  # or counts were being moved
     return LiveCounts(space, None, lengths, lambda slot: _block(space, slot), tuple(threads), False)

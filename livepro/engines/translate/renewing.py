@@ -74,27 +74,26 @@ class RenewedTranslations(ArmedTranslations):
         """Drop all copies and begin anew. Threads may be in the old ones, and may go on there up to the
         end of their blocks. None may be left in those that were dropped before."""
         assert self.dropped is None
-        self.epoch += 1
-        starts = {self.starts[slot]: pc for pc, slot in self.slots.items()}
-        self.lookup.reset()
-        self._stop_all(starts)
-        self._remember()
-        self.dropped = Dropped(self.caches, self._stops, self.exits, starts, self.cells)
-        self.given_back += self.bytes
-        self.translated += len(self.cells)
-        self.cells = Cells(HALVES[self.cells.first == HALVES[0]])
-        self.bytes = 0
-        self.slots, self._links, self._live = {}, {}, {}
-        self._reserved, self._versions, self._covered = {}, {}, {}
-        miss = self.lookup.miss
-        self._stops = {miss: Stop("miss")}
-        self._take_parts()
-        self.exits = {stub: pc for ground in self.grounds for pc, stub in ground.fixed.stubs.items()}
-        self.text.forget()
-        self.reader.trim()
-        self.generated.begin_anew()
-        self.renewals += 1
-        self.epoch += 1
+        with self.moving():
+            starts = {self.starts[slot]: pc for pc, slot in self.slots.items()}
+            self.lookup.reset()
+            self._stop_all(starts)
+            self._remember()
+            self.dropped = Dropped(self.caches, self._stops, self.exits, starts, self.cells)
+            self.given_back += self.bytes
+            self.translated += len(self.cells)
+            self.cells = Cells(HALVES[self.cells.first == HALVES[0]])
+            self.bytes = 0
+            self.slots, self._links, self._live = {}, {}, {}
+            self._reserved, self._versions, self._covered = {}, {}, {}
+            miss = self.lookup.miss
+            self._stops = {miss: Stop("miss")}
+            self._take_parts()
+            self.exits = {stub: pc for ground in self.grounds for pc, stub in ground.fixed.stubs.items()}
+            self.text.forget()
+            self.reader.trim()
+            self.generated.begin_anew()
+            self.renewals += 1
 
     def _stop_all(self, starts: Iterable[int]) -> None:
         """Put a stop at the start of each copy. Threads run there: each must see the whole of it, or

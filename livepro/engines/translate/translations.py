@@ -6,6 +6,8 @@ when somebody asks what they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple
 
@@ -46,7 +48,7 @@ class Translations(CodeFiles):
         self.reader = reader
         self.cells = Cells(HALVES[0], original=True)
         self.epoch = 0
-        """Odd while counts are moved from one place to another."""
+        """Odd while counts are moved from one place to another (`moving`)."""
         self.slots: dict[int, int] = {}
         self.starts: list[int] = []
         self.mappings: list[Mapping | None] = []
@@ -285,6 +287,16 @@ class Translations(CodeFiles):
         cache = self.cache_at(start)
         for field in (*cache.links.get(pc, ()), *cache.kept_links(pc)):
             self._patch(cache, field, start)
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Meanwhile counts are moved from one place to another: who reads them live must ask again."""
+        assert self.epoch % 2 == 0
+        self.epoch += 1
+        try:
+            yield
+        finally:
+            self.epoch += 1
 
     def _note_stops(self, cache: Cache, block: Block, check: Check) -> None:
         """Remember what the stops in a copy are for."""
