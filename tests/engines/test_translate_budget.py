@@ -18,6 +18,7 @@ from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
 from livepro.engines.translate.counters import HALVES, Cells
 from livepro.engines.translate.engine import TranslateEngine
+from livepro.engines.translate.unrolled import Unrolled
 
 SOURCE = """
 .intel_syntax noprefix
@@ -75,6 +76,7 @@ class Blocks:
     def __init__(self, lengths: Sequence[int]) -> None:
         self.cells = Cells(HALVES[0], original=True)
         self.counting = (self.cells,)
+        self.unrolled = Unrolled()
         self._lengths = np.array(lengths)
         for slot in range(len(lengths)):
             self.cells.take(slot)

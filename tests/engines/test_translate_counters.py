@@ -5,12 +5,14 @@ from __future__ import annotations
 import mmap
 
 import numpy as np
+import pytest
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.cache import FIXED, SMALLEST
 from livepro.engines.translate.counters import HALVES, Cells, ThreadCounters
 from livepro.engines.translate.generations import Ground
+from livepro.engines.translate.unrolled import Unrolled, copies_of
 
 FIRST = layout.COUNTERS // 8
 
@@ -20,6 +22,7 @@ class Space:
 
     def __init__(self, *generations: Cells) -> None:
         self.counting = generations
+        self.unrolled = Unrolled()
 
     def lengths(self) -> np.ndarray:
         return np.array([2, 3, 5, 7])
@@ -49,6 +52,41 @@ def test_counts_stay_with_their_blocks() -> None:
     counters.clear()
     assert not words.any()
     assert not counters.all().any()
+
+
+@pytest.mark.parametrize("kind", [ThreadCounters, AllowingCounters])
+def test_further_copies_count_for_their_block(kind: type[ThreadCounters]) -> None:
+    """Slots 2 and 4 are counters of further copies of block 1, slot 3 of one of block 0; the copies of
+    block 1 have been dropped, and there are new ones."""
+    words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
+    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    space = Space(former)
+    space.unrolled.add([2, 3], [1, 0])
+    space.unrolled.add([4], [1])
+    counters = kind(words, space)
+    for slot in range(6):
+        former.take(slot)
+    words[FIRST : FIRST + 6] = (10, 20, 30, 40, 50, 60)
+    assert counters.all(6).tolist() == [50, 100, 0, 0, 0, 60]
+    assert counters.all(2).tolist() == [10, 20]  # of a moment when there were no others
+    assert [counters.of(slot) for slot in (0, 1, 5)] == [50, 100, 60]
+    space.counting = (former, current)
+    for slot in (1, 4):
+        current.take(slot)
+    at = FIRST + HALVES[1]
+    words[at : at + 2] = (1, 2)
+    for _ in range(2):
+        assert counters.all(6).tolist() == [50, 103, 0, 0, 0, 60]
+        assert counters.of(1) == 103
+        counters.fold(former)
+    assert len(space.unrolled) == 3
+    copy = space.unrolled.copy()
+    space.unrolled.add([5], [1])
+    assert (copy.of(1), space.unrolled.of(1), copy.of(5)) == ([2, 4], [2, 4, 5], [])
+
+
+def test_how_often_a_block_is_copied() -> None:
+    assert [copies_of(length) for length in (1, 2, 6, 8, 11, 12, 23, 24, 100)] == [4, 4, 4, 3, 3, 2, 2, 1, 1]
 
 
 def test_allowances_are_no_counts() -> None:

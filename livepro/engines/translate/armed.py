@@ -42,6 +42,8 @@ class ArmedTranslations(Translations):
         slot = self.slots.get(pc)
         if slot is None:
             return
+        if self.unrolled.of(slot):
+            self._publish(pc)  # who is in a further copy comes back to the first
         start = self.starts[slot]
         cache = self.cache_at(start)
         at = start - cache.base

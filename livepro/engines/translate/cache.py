@@ -26,16 +26,20 @@ SMALLEST = 8 * _SPARE
 
 
 class Block:
-    """A translated block: its source, its slot, and where its copy is in the target.
+    """A translated block: its source, its slot, and where its copy is in the target; `own` is the slot
+    of the copy's counter, another one for a further copy (`unrolled`).
 
     For the positions see `Emitted`.
     """
 
-    __slots__ = ("_marks", "cold", "counted", "details", "size", "slot", "source", "start")
+    __slots__ = ("_marks", "cold", "counted", "details", "own", "size", "slot", "source", "start")
 
-    def __init__(self, source: SourceBlock, slot: int, start: int, details: Emitted, cold: int = 0) -> None:
+    def __init__(
+        self, source: SourceBlock, slot: int, start: int, details: Emitted, cold: int = 0, own: int = -1
+    ) -> None:
         self.source = source
         self.slot = slot
+        self.own = slot if own < 0 else own
         self.start = start
         self.size = len(details.code)
         self.counted = details.counted

@@ -95,8 +95,11 @@ class ChangingTranslations(RenewedTranslations):
         if self.lookup.landings.pop(pc, None) is not None:
             self._unlanded.add(pc)
         start, block = self.starts[slot], self._blocks[slot]
-        self._write(self.cache_at(start), start, self._stop)
-        self._stops[start] = Stop("dropped", None, pc)
+        for own in (slot, *self.unrolled.of(slot)):
+            if self.cells.of(own) is not None:
+                copy = self.starts[own]
+                self._write(self.cache_at(copy), copy, self._stop)
+                self._stops[copy] = Stop("dropped", None, pc)
         if isinstance(block, Block) and block.details.skip is not None:
             self.unguarded.pop(start, None)
             if self.guard is not None:

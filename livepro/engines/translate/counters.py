@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.unrolled import Unrolled
 
 _FIRST = layout.COUNTERS // 8
 _NONE = np.zeros(0, np.int64)
@@ -89,6 +90,8 @@ class Cells:
 class Numbered(Protocol):
     """Knows which cells count at the moment."""
 
+    unrolled: Unrolled
+
     @property
     def counting(self) -> tuple[Cells, ...]:
         """The generations of cells that may hold counts."""
@@ -122,6 +125,9 @@ class ThreadCounters:
 
     def of(self, slot: int) -> int:
         """Executions of one block."""
+        return sum(self._counted_for(each) for each in (slot, *self._space.unrolled.of(slot)))
+
+    def _counted_for(self, slot: int) -> int:
         total = 0
         for cells in self._space.counting:
             cell = cells.of(slot)
@@ -139,12 +145,14 @@ class ThreadCounters:
             size = len(self._space.lengths())
         first, *others = self._space.counting
         if first.original and not others and len(first) >= size:
-            return self._held(first, size).astype(np.int64)
-        out = np.zeros(size, np.int64)
-        for cells in (first, *others):
-            slots = cells.slots()
-            _add(out, slots, self._held(cells, len(slots)))
-        _add(out, *self._folded)
+            out = self._held(first, size).astype(np.int64)
+        else:
+            out = np.zeros(size, np.int64)
+            for cells in (first, *others):
+                slots = cells.slots()
+                _add(out, slots, self._held(cells, len(slots)))
+            _add(out, *self._folded)
+        self._space.unrolled.gather(out)
         return out
 
     def instructions(self, lengths: npt.NDArray[np.int64]) -> int:

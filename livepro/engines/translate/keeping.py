@@ -201,9 +201,14 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
             positions = np.concatenate((kept, positions))
         fields[name] = positions
     blocks = [block for block in cache.blocks[cache.kept :] if block is not None]
-    mine = [block.slot for block in blocks]
-    slots = np.array(mine if old is None else [*(old.ranks + cache.first_slot).tolist(), *mine], np.int64)
-    ranks = order_by_heat(space.executions()[slots])
+
+    def slots_of(mine: list[int], before: str) -> Array:
+        kept = [] if old is None else (getattr(old, before) + cache.first_slot).tolist()
+        return np.array([*kept, *mine], np.int64)
+
+    slots = slots_of([block.own for block in blocks], "ranks")
+    counted = slots_of([block.slot for block in blocks], "counted")
+    ranks = order_by_heat(space.executions()[counted])
     by_slot = np.zeros(len(space.starts), np.int64)
     by_slot[slots] = ranks
     renumber(image, fields["cell_fields"], fields["more_fields"], fields["slot_fields"], by_slot)
@@ -236,6 +241,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
         image=image,
         **fields,
         ranks=ranks,
+        counted=by_slot[counted].astype(np.int32),
         pcs=after("pcs", _offsets((source.pc for source in sources), start)),
         starts=after("starts", _offsets((block.start for block in blocks), base)),
         colds=after("colds", _offsets((block.cold for block in blocks if block.cold), base)),

@@ -112,16 +112,17 @@ class RenewedTranslations(ArmedTranslations):
 
     def _remember(self) -> None:
         """Let blocks that will be translated again have the slots that they had."""
+        further = set(self.unrolled.pairs()[0].tolist())
         for slot in self.cells.slots().tolist():
             block = self._blocks[slot]
-            if block is not None:
+            if block is not None and slot not in further:
                 pc, code, _ = self.parts(slot)
                 self._known[pc, code, self._maker(slot, pc)] = slot
         for cache in self.caches.all:
             if cache.unit is not None:
                 assert cache.module is not None
                 pcs, codes, _, _ = cache.unit.rows(np.arange(cache.kept))
-                start, slots = cache.module.start, (cache.unit.ranks + cache.first_slot).tolist()
+                start, slots = cache.module.start, (cache.unit.counted + cache.first_slot).tolist()
                 for slot, pc, code in zip(slots, pcs, codes, strict=True):
                     self._known[pc + start, code, self._maker(slot, pc + start)] = slot
 

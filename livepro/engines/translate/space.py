@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache
-from livepro.engines.translate.changing import ChangingTranslations
+from livepro.engines.translate.copying import CopiedTranslations
 from livepro.engines.translate.counters import HALF
-from livepro.engines.translate.emitted import Check, Emitted, Field, Landing
+from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.generations import Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.text import check_for
+from livepro.engines.translate.unrolled import COPIES
 from livepro.errors import LiveproError
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
@@ -24,7 +25,7 @@ _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
 
-class CodeSpace(ChangingTranslations):
+class CodeSpace(CopiedTranslations):
     """Translates the code of one address space on demand."""
 
     def __init__(
@@ -32,10 +33,6 @@ class CodeSpace(ChangingTranslations):
     ) -> None:
         super().__init__(process, memory, backend, reader, emitter)
         self._mapping: Mapping | None = None
-        self._check = Check.NEVER
-        self._queue: list[int] = []
-        self._returns: list[int] = []
-        self._urgent: list[int] = []
         self.generated = GeneratedCode(process, self.forget)
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
@@ -110,7 +107,7 @@ class CodeSpace(ChangingTranslations):
         it is written.
         """
         cache = self.cache_for(pc)
-        if cache is None or len(self.cells) + _CHAIN > HALF:
+        if cache is None or len(self.cells) + _CHAIN * COPIES > HALF:
             return None  # no counter left: the engine steps what it cannot translate
         source = self.text.decode(pc)
         if source is None:
@@ -161,6 +158,7 @@ class CodeSpace(ChangingTranslations):
         self._show(cache)
         for block in chain:
             self._publish(block.source.pc)
+            self._unroll(cache, block)
         if landing:
             self._enter(cache, begin, check, pc, likely=likely)
         return first
@@ -172,78 +170,21 @@ class CodeSpace(ChangingTranslations):
         if mapping is None or not mapping.start <= pc < mapping.end:
             mapping = self._mapping = self.process.space.find(pc)
             self._check = check_for(mapping)
-        check = self._check
-        cell = self.cells.take(slot)
-        details = self.emitter.emit(source, at, cell, self._live_out, check, owed)
-        if not self.cells.original and (details.owed or details.more_budgets):
-            details.owed = tuple((self._slot_of(cell), length) for cell, length in details.owed)
-            details.more_budgets = tuple(
-                (stop, resume, self._slot_of(cell)) for stop, resume, cell in details.more_budgets
-            )
-        code = details.code
-        self.bytes += len(code)
-        block = Block(source, slot, at, details, self._place_cold(cache, at, details))
+        block = self._copy(cache, at, source, slot, slot, owed)
         if slot == len(self._blocks):
-            self.starts.append(at)
-            self.mappings.append(mapping)
-            self._blocks.append(block)
+            self._number(block, mapping)
         elif owed is None or isinstance(self._blocks[slot], Former):
             self.starts[slot] = at
             self._blocks[slot] = block
-        if check is Check.ENTRY:
+        if self._check is Check.ENTRY:
             self.generated.note(pc, slot)
-            self.offer(cache, block, cell, mapping)
-        fields = cache.record.fields
-        for kind, offset in details.fields:
-            fields[kind].append(at + offset)
-        for offset, value in details.literals:
-            place = self._cold(cache, value.to_bytes(8, "little"), 8)
-            fields[Field.ADDRESS].append(place)
-            self._link(code, offset, place - (at + offset))
-        here = at - cache.base
-        cache.map[here : here + len(code)] = code
-        cache.starts.append(at)
-        if block.cold:
-            cache.colds.append(block.cold)
-        cache.blocks.append(block)
+            self.offer(cache, block, self.cells.take(slot), mapping)
         if owed is None:
             self.slots[pc] = slot
             if self.region is not None and self.region.armed(self.process, pc):
                 self.arm(pc)
-        cache.hot = at + len(code)
-        for offset, target in details.exits:
-            self._exit(cache, at + offset, target)
-        returns_to = details.returns_to
-        if returns_to is not None and returns_to not in self.lookup.landings:
-            self._returns.append(returns_to)
-        self._urgent += details.urgent
-        if (
-            details.natives
-            or details.changes
-            or details.budget
-            or details.cold
-            or details.more_budgets
-            or check is not Check.NEVER
-        ):
-            self._note_stops(cache, block, check)
+        self._lead_on(cache, block)
         return block
-
-    def _place_cold(self, cache: Cache, at: int, details: Emitted) -> int:
-        """Put what is out of the way of a copy at `at` where it belongs, and let the copy lead there.
-        Returns where that is, 0 if there is nothing."""
-        cold = details.cold
-        if cold is None:
-            return 0
-        cache.cold += 1  # who has run into a stop is right behind it, and not there
-        place, code = cache.cold, bytearray(cold.code)
-        back = len(code) - 4
-        self._link(code, back, at + cold.back - (place + back))
-        self._link(details.code, cold.enter, place - (at + cold.enter))
-        self._cold(cache, bytes(code))
-        fields = cache.record.fields
-        for kind, offset in cold.fields:
-            fields[kind].append(place + offset)
-        return place
 
     def _slot(self, source: SourceBlock, owed: Owed | None) -> int:
         """The slot for a copy: for one within an exclusive sequence the same that a copy
@@ -258,38 +199,6 @@ class CodeSpace(ChangingTranslations):
         if slot is None:
             slot = self._reserved[key] = self._numbered(source)
         return slot
-
-    def _slot_of(self, cell: int) -> int:
-        slot = self.cells.slot(cell)
-        assert slot is not None
-        return slot
-
-    def _exit(self, cache: Cache, field: int, target: int) -> None:
-        """Link the direct branch whose field is at `field` to `target`."""
-        all_links = cache.links if cache.serves(target) else self._links
-        links = all_links.get(target)
-        if links is None:
-            all_links[target] = [field]
-        else:
-            links.append(field)
-        if cache.module is not None:
-            if all_links is self._links:
-                cache.key = ""
-            cache.record.links.append((field, target))
-        slot = self.slots.get(target)
-        if slot is not None:
-            self._patch(cache, field, self.starts[slot])
-            return
-        self._queue.append(target)
-        stub = cache.stubs.get(target)
-        if stub is None:
-            stub = cache.cold
-            cache.cold += len(self._stop)
-            cache.map[stub - cache.base : cache.cold - cache.base] = self._stop
-            self.bytes += len(self._stop)
-            cache.stubs[target] = stub
-            self.exits[stub] = target
-        self._patch(cache, field, stub)
 
     def drop(self, start: int, end: int) -> None:
         super().drop(start, end)
@@ -346,24 +255,3 @@ class CodeSpace(ChangingTranslations):
         cache.record.fields[Field.NEGATED].append(at + landing.target)
         cache.record.landings.append((pc, at, otherwise, likely))
         self.lookup.enter(at, otherwise, pc, likely=likely)
-
-    # -- flags
-
-    def _live_out(self, source: SourceBlock) -> int:
-        """Flags that the direct successors of a block may read before overwriting them."""
-        live = 0
-        last = source.facts[-1]
-        if source.target:
-            live |= self._live_in(source.target)
-        if not last.ends or last.condition_falls:
-            live |= self._live_in(source.end)
-        return live
-
-    def _live_in(self, pc: int) -> int:
-        live = self._live.get(pc)
-        if live is None:
-            slot = self.slots.get(pc)
-            known = None if slot is None else self._blocks[slot]
-            source = known.source if isinstance(known, Block) else self.text.decode(pc)
-            live = self._live[pc] = self.reader.live_in(source)
-        return live

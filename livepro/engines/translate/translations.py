@@ -23,6 +23,7 @@ from livepro.engines.translate.files import CodeFiles
 from livepro.engines.translate.generations import Dropped, Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.unit import Unit
+from livepro.engines.translate.unrolled import Unrolled
 from livepro.linux.proc import Mapping
 
 
@@ -47,6 +48,7 @@ class Translations(CodeFiles):
         super().__init__(memory, backend, emitter)
         self.reader = reader
         self.cells = Cells(HALVES[0], original=True)
+        self.unrolled = Unrolled()
         self.epoch = 0
         """Odd while counts are moved from one place to another (`moving`)."""
         self.slots: dict[int, int] = {}
@@ -76,6 +78,7 @@ class Translations(CodeFiles):
         }
         child.caches = self._copied(self.caches, child, files, child._stops)
         child.cells = self.cells.copy()
+        child.unrolled = self.unrolled.copy()
         if self.dropped is not None:
             old = self.dropped
             stops = old.stops.copy()
@@ -151,7 +154,8 @@ class Translations(CodeFiles):
         assert unit is not None
         assert module is not None
         rank, start = int(unit.ranks[row]), cache.starts[row]
-        slot = cache.first_slot + rank
+        own = cache.first_slot + rank
+        slot = cache.first_slot + int(unit.counted[row])
         pc, code, _ = unit.source(row)
         pc += module.start
         live = int(unit.live[row])
@@ -160,9 +164,9 @@ class Translations(CodeFiles):
         if len(details.code) != int(unit.sizes[row]):
             raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
         cold = cache.colds[row] if cache.colds else 0
-        block = cache.blocks[row] = Block(source, slot, start, details, cold)
-        if self._blocks[slot] is None:
-            self._blocks[slot] = block
+        block = cache.blocks[row] = Block(source, slot, start, details, cold, own)
+        if self._blocks[own] is None:
+            self._blocks[own] = block
         self._note_stops(cache, block, Check.NEVER)
         return block
 
@@ -249,9 +253,11 @@ class Translations(CodeFiles):
         first, count = cache.first_slot, len(unit)
         self._restored.append(Restored(first, unit, module))
         self.cells.take_all(first, count)
-        pcs = (unit.pcs.astype(np.int64) + module.start).tolist()
         starts = unit.starts.astype(np.int64) + cache.base
-        self.slots.update(zip(pcs, (unit.ranks + first).tolist(), strict=True))
+        further = unit.counted != unit.ranks
+        self.unrolled.add((unit.ranks[further] + first).tolist(), (unit.counted[further] + first).tolist())
+        pcs = (unit.pcs[~further].astype(np.int64) + module.start).tolist()
+        self.slots.update(zip(pcs, (unit.ranks[~further] + first).tolist(), strict=True))
         self.starts += starts[unit.row_of].tolist()
         self.mappings += [module] * count
         nothing: list[Block | None] = [None] * count

@@ -38,12 +38,13 @@ class Unit:
     program's are offsets from the module's first byte (int64).
 
     `image` (uint8) are the bytes of the cache's two parts behind each other, the first ending at `hot`.
-    `<kind>_fields` (int64) are the positions of fields in the image. Per block, in ascending order of
-    copies: `ranks`, which of the unit's slots is its own (those in the image count from 0;
-    `order_by_heat`), `pcs`, `starts` and `sizes` of copies, `colds`, where that is which is out of their
-    way (or nothing), `lengths` in instructions, `code_sizes` in
-    bytes; `steps` (uint8) the sizes of all instructions, `code` (uint8) the bytes of all blocks, `kinds`
-    (uint16) the kinds of all instructions, rows of `kind_facts` (uint8, see `isa.kinds.dump`).
+    `<kind>_fields` (int64) are the positions of fields in the image. Per copy, in ascending
+    order: `ranks`, which of the unit's slots is its own (those in the image count from 0;
+    `order_by_heat`), `counted`, which is its block's (another one for further copies: `unrolled`), `pcs`,
+    `starts` and `sizes` of copies, `colds`, where that is which is out of their way (or nothing),
+    `lengths` in instructions, `code_sizes` in bytes; `steps` (uint8) the sizes of all instructions,
+    `code` (uint8) the bytes of all blocks, `kinds` (uint16) the kinds of all instructions, rows of
+    `kind_facts` (uint8, see `isa.kinds.dump`).
     `link_fields` are the offsets of displacements that lead (or wait to be led) to `link_targets`, which
     ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a lookup should meet them:
     for `landing_pcs`, at `landings`, going on over the displacement at `landing_exits`; `landing_likely`
@@ -61,6 +62,7 @@ class Unit:
     fixed_fields: Array
     more_fields: Array
     ranks: Array
+    counted: Array
     pcs: Array
     starts: Array
     colds: Array
