@@ -74,9 +74,6 @@ def table_faults(table: BlockTable) -> list[str]:
             out.append(f"block {block.id} is not as long as its instructions")
         if any(i.flow.ends_block for i in block.instructions[:-1]):
             out.append(f"block {block.id} goes on behind a control transfer")
-    labels = table.label or [None] * len(table)
-    what = zip(table.address.tolist(), table.code, table.module, table.offset.tolist(), labels, strict=True)
-    out += [f"the block at {key[0]:#x} is there {n} times" for key, n in Counter(what).items() if n > 1]
     return out
 
 

@@ -215,7 +215,7 @@ def test_saving_and_resetting(engine: str, builder: Builder, open_session: Start
     session.until("blocks  2 threads")
     session.until("second")
     session.send("w")
-    screen = session.until("Saved ")
+    screen = session.until(lambda screen: re.search(r"Saved [\d,]+ instructions and", screen) is not None)
     (name,) = tmp_path.glob("livepro-*.json")
     saved = json_report.read(str(name))
     assert f"{saved['instructions']:,} instructions" in screen

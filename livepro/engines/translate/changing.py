@@ -95,16 +95,20 @@ class ChangingTranslations(RenewedTranslations):
         if self.lookup.landings.pop(pc, None) is not None:
             self._unlanded.add(pc)
         start, block = self.starts[slot], self._blocks[slot]
-        for own in (slot, *self.unrolled.of(slot)):
-            if self.cells.of(own) is not None:
-                copy = self.starts[own]
-                self._write(self.cache_at(copy), copy, self._stop)
-                self._stops[copy] = Stop("dropped", None, pc)
-        if isinstance(block, Block) and block.details.skip is not None:
-            self.unguarded.pop(start, None)
-            if self.guard is not None:
-                self.guard.retire(start)
+        checked = isinstance(block, Block) and block.details.skip is not None
+        for copy in (start, *self._further(slot)):
+            self._write(self.cache_at(copy), copy, self._stop)
+            self._stops[copy] = Stop("dropped", None, pc)
+            if checked:
+                self.unguarded.pop(copy, None)
+                if self.guard is not None:
+                    self.guard.retire(copy)
+        if isinstance(block, Block) and checked:
             self._former.setdefault(pc, deque(maxlen=_SUCCEEDED)).append(block)
+
+    def _further(self, slot: int) -> list[int]:
+        """Where the further copies of a block are."""
+        return [self.starts[own] for own in self.unrolled.of(slot) if self.cells.of(own) is not None]
 
     def _publish(self, pc: int) -> None:
         super()._publish(pc)

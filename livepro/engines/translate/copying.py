@@ -134,7 +134,7 @@ class CopiedTranslations(ChangingTranslations):
     def _unroll(self, cache: Cache, block: Block) -> None:
         """Let a block that branches to itself lead to further copies, and the last of them to it."""
         details, falls, pc = block.details, block.details.falls, block.source.pc
-        if _loop_field(block) is None or falls is None or self._check is not Check.NEVER:
+        if _loop_field(block) is None or falls is None or self._check is Check.WRITES:
             return
         if details.within is not None or details.owed:
             return
@@ -151,6 +151,8 @@ class CopiedTranslations(ChangingTranslations):
             else:
                 self.unrolled.add([own], [block.slot])
                 self._number(copy, mapping)
+            if self._check is Check.ENTRY:
+                self.offer(cache, copy, self.cells.take(own), mapping)
             self._lead_on(cache, copy)
             end = self.emitter.padding(cache.hot, len(jump) - 4) + jump
             self._write(cache, cache.hot, end)
