@@ -7,7 +7,7 @@ import pytest
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field
-from livepro.engines.translate.x86_64 import encode, machine
+from livepro.engines.translate.x86_64 import BACKEND, encode, machine
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
 
@@ -23,10 +23,12 @@ def disassembled(code: bytes, address: int = CACHE) -> list[str]:
     return listing
 
 
-def copy(code: str, *, countdown: Countdown = Countdown.NONE, check: Check = Check.NEVER) -> Emitted:
+def copy(
+    code: str, *, countdown: Countdown = Countdown.NONE, check: Check = Check.NEVER, at: int = CACHE
+) -> Emitted:
     block = Reader().decode(Text(PC, bytes.fromhex(code)), PC)
     emitter = Emitter(DATA, {9: None, 89: 2, 267: 3}, countdown)
-    return emitter.emit(block, CACHE, 3, lambda block: 0x3F, check)
+    return emitter.emit(block, at, 3, lambda block: 0x3F, check)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,7 @@ def test_what_raises_a_trap_of_its_own(code: str, raises: bool) -> None:
     assert machine.raises_trap(bytes.fromhex(code)) is raises
 
 
+COUNTED = f"inc qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"
 COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"
 
 
@@ -203,12 +206,32 @@ def test_calls_that_may_ask_stop_only_with_a_size_that_asks(number: int, size: s
 
 
 def test_source_is_compared_aligned() -> None:
-    emitted = copy("ffc0ffc0ffc0ffc0ffc0ffc0c3", check=Check.ENTRY)  # 13 bytes: 8 + 4 + 1
-    loads = [
-        line for line in disassembled(bytes(emitted.code)) if line.startswith("movabs") and "ptr" in line
-    ]
+    aside = copy("ffc0ffc0ffc0ffc0ffc0ffc0c3", check=Check.ENTRY).aside  # 13 bytes: 8 + 4 + 1
+    assert aside is not None
+    lines = disassembled(bytes(aside.code))
+    assert lines[-1].startswith("jmp ")
+    loads = [line for line in lines if line.startswith("movabs") and "ptr" in line]
     assert loads == [
         f"movabs rax, qword ptr [{PC:#x}]",
         f"movabs eax, dword ptr [{PC + 8:#x}]",
         f"movabs al, byte ptr [{PC + 12:#x}]",
     ]
+
+
+@pytest.mark.parametrize("before", range(9))
+def test_a_copy_that_compares_begins_with_one_instruction(before: int) -> None:
+    """Which leads to the comparison; what follows its prefixes lies in an aligned word, in which there
+    can be one of the same size that does nothing."""
+    at = CACHE + before
+    emitted = copy("ffc0c3", check=Check.ENTRY, at=at)
+    assert emitted.skip is not None
+    branch = emitted.skip - 1
+    assert (at + branch) % 8 == 0
+    assert emitted.runs[0] == (0, branch + 5)
+    code = bytes(emitted.code)
+    first, second = disassembled(code, at)[:2]
+    assert (first.split()[-1], second) == (f"{at + branch + 5:#x}", COUNTED)
+    nothing = BACKEND.nothing
+    first, second = disassembled(code[:branch] + nothing + code[branch + len(nothing) :], at)[:2]
+    assert first.startswith("nop")
+    assert second == COUNTED

@@ -17,11 +17,11 @@ from engines.observed import REPOSITORY, TIMEOUT
 
 from fixtures import Builder
 from livepro.engines.translate import guard
-from livepro.engines.translate.guard import HERE, Checked, Guard
+from livepro.engines.translate.guard import Checked, Guard
 
 PAGE = 4096
 BASE = 0x7F00_0000_0000
-DISTANCE = 100
+COMPARING, TRUSTING = 4, 100  # what is written where a copy begins
 PATIENCE = 10  # seconds until a test gives up
 
 
@@ -67,26 +67,26 @@ class Setting:
     def __init__(self) -> None:
         self.faults = Faults()
         self.memory: dict[int, bytes] = {}
-        self.fields: dict[int, int] = {}
+        self.words: dict[int, int] = {}
         self.counts = np.zeros(100, np.int64)
-        self.guard = Guard(self.faults, self._read, self._link, self._executions)
+        self.guard = Guard(self.faults, self._read, self._write, self._executions)
         self.free_when_compared: list[bool] = []
 
     def _read(self, address: int, size: int) -> bytes:
         assert address & -PAGE in self.faults.protected  # else what is read may be written to
         return self.memory[address][:size]
 
-    def _link(self, buffer: Any, field: int, distance: int) -> bool:
-        self.fields[field] = distance
-        return True
+    def _write(self, buffer: Any, at: int, word: int) -> None:
+        self.words[at] = word
 
     def _executions(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self.counts[cells]
 
     def add(self, cell: int, pc: int = BASE, code: bytes = b"code") -> None:
         self.memory[pc] = code
-        self.fields[cell] = HERE
-        self.guard.add(Checked(cell, pc, code, cell, None, cell, DISTANCE, (BASE, BASE + 64 * PAGE), False))
+        self.words[cell] = COMPARING
+        extent = BASE, BASE + 64 * PAGE
+        self.guard.add(Checked(cell, pc, code, cell, None, cell, COMPARING, TRUSTING, extent, False))
 
     def runs(self, *cells: int) -> None:
         self.counts[list(cells)] += 100_000
@@ -102,7 +102,7 @@ class Setting:
 
         def trusted() -> bool:
             self.runs(*cells)
-            return all(self.fields[cell] == DISTANCE for cell in cells)
+            return all(self.words[cell] == TRUSTING for cell in cells)
 
         self.until(trusted)
 
@@ -126,7 +126,7 @@ def test_what_is_executed_often_is_trusted(setting: Setting) -> None:
     setting.add(1)
     setting.add(2, BASE + PAGE)
     setting.settles(1)
-    assert setting.fields == {1: DISTANCE, 2: HERE}
+    assert setting.words == {1: TRUSTING, 2: COMPARING}
     assert setting.faults.protected == {BASE}
 
 
@@ -137,7 +137,7 @@ def test_a_write_has_copies_compare_again(setting: Setting) -> None:
     setting.settles(1, 2, 3)
     setting.faults.written.append(BASE + 70)
     setting.until(lambda: BASE not in setting.faults.protected)
-    assert setting.fields == {1: HERE, 2: HERE, 3: DISTANCE}
+    assert setting.words == {1: COMPARING, 2: COMPARING, 3: TRUSTING}
     setting.settles(1, 2)  # nobody wrote for a while
     assert setting.guard.writes == 1
 
@@ -148,21 +148,21 @@ def test_code_in_two_pages_needs_both(setting: Setting) -> None:
     assert setting.faults.protected == {BASE, BASE + PAGE}
     setting.faults.written.append(BASE + PAGE)
     setting.until(lambda: BASE + PAGE not in setting.faults.protected)
-    assert setting.fields[1] == HERE
+    assert setting.words[1] == COMPARING
 
 
 def test_what_has_changed_is_not_trusted(setting: Setting) -> None:
     setting.add(1)
     setting.memory[BASE] = b"cODE"
     setting.looks()
-    assert setting.fields[1] == HERE
+    assert setting.words[1] == COMPARING
 
 
 def test_what_cannot_be_watched_is_not_trusted(setting: Setting) -> None:
     setting.faults.refuses = True
     setting.add(1)
     setting.looks()
-    assert setting.fields[1] == HERE
+    assert setting.words[1] == COMPARING
     assert setting.faults.protected == set()
 
 
@@ -170,7 +170,7 @@ def test_only_a_virtual_machine_s_code_where_system_calls_would_fail(setting: Se
     setting.faults.whole = False
     setting.add(1)
     setting.looks()
-    assert setting.fields[1] == HERE
+    assert setting.words[1] == COMPARING
 
 
 def test_what_is_retired_is_left_alone(setting: Setting) -> None:
@@ -178,12 +178,12 @@ def test_what_is_retired_is_left_alone(setting: Setting) -> None:
     setting.add(2, BASE + PAGE)
     setting.settles(1, 2)
     setting.guard.retire(1)
-    assert setting.fields == {1: HERE, 2: DISTANCE}
-    setting.fields[1] = 12345  # its field leads elsewhere now
+    assert setting.words == {1: COMPARING, 2: TRUSTING}
+    setting.words[1] = 12345  # its field leads elsewhere now
     setting.faults.written.append(BASE)
     setting.looks()
-    assert setting.fields[1] == 12345
-    setting.fields[1] = HERE
+    assert setting.words[1] == 12345
+    setting.words[1] = COMPARING
     setting.guard.revive(1)
     setting.settles(1)
 
@@ -193,9 +193,9 @@ def test_what_is_mapped_otherwise_is_exposed_first(setting: Setting) -> None:
     setting.add(2, BASE + 4 * PAGE)
     setting.settles(1, 2)
     setting.guard.moves(77, [(BASE, BASE + PAGE)])
-    assert setting.fields == {1: HERE, 2: DISTANCE}
+    assert setting.words == {1: COMPARING, 2: TRUSTING}
     setting.looks()
-    assert setting.fields[1] == HERE  # nothing is protected meanwhile
+    assert setting.words[1] == COMPARING  # nothing is protected meanwhile
     setting.guard.moved(77)
     setting.settles(1)
 
@@ -206,7 +206,7 @@ def test_everything_compares_while_it_is_copied(setting: Setting) -> None:
     with setting.guard.checking():
         setting.runs(1)
         time.sleep(0.01)
-        assert setting.fields[1] == HERE
+        assert setting.words[1] == COMPARING
     setting.settles(1)
 
 
@@ -214,18 +214,18 @@ def test_dropped_copies_are_written_to_no_more(setting: Setting) -> None:
     setting.add(1)
     setting.settles(1)
     setting.guard.forget()
-    assert setting.fields[1] == HERE
-    del setting.fields[1]
+    assert setting.words[1] == COMPARING
+    del setting.words[1]
     setting.faults.written.append(BASE)
     setting.looks()
-    assert setting.fields == {}
+    assert setting.words == {}
 
 
 def test_the_end(setting: Setting) -> None:
     setting.add(1)
     setting.settles(1)
     setting.guard.close()
-    assert setting.fields[1] == HERE
+    assert setting.words[1] == COMPARING
     assert setting.faults.protected == set()
     assert setting.faults.closed
     setting.guard.close()
@@ -236,7 +236,7 @@ def test_an_error_leaves_nobody_waiting(setting: Setting, monkeypatch: pytest.Mo
     setting.add(1)
     setting.settles(1)
     setting.faults.written = [None]  # type: ignore[list-item]
-    setting.until(lambda: setting.fields[1] == HERE)
+    setting.until(lambda: setting.words[1] == COMPARING)
     setting.until(lambda: setting.faults.protected == set())
 
 

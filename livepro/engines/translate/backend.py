@@ -96,6 +96,9 @@ class Backend(Protocol):
     jump: bytes
     """A direct branch, its field at its end."""
 
+    nothing: bytes
+    """An instruction of the same size that does nothing."""
+
     index_shift: int
     """Low bits of an address that do not go into the lookup table's index."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Emitted, Field
+from livepro.engines.translate.emitted import HERE, Emitted, Field
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.unit import Unit
@@ -27,12 +27,13 @@ SMALLEST = 8 * _SPARE
 
 class Block:
     """A translated block: its source, its slot, and where its copy is in the target; `own` is the slot
-    of the copy's counter, another one for a further copy (`unrolled`).
+    of the copy's counter, another one for a further copy (`unrolled`), `compares` the distance from the
+    field at its start (`Emitted.skip`) to the comparison.
 
     For the positions see `Emitted`.
     """
 
-    __slots__ = ("_marks", "cold", "counted", "details", "own", "size", "slot", "source", "start")
+    __slots__ = ("_marks", "cold", "compares", "counted", "details", "own", "size", "slot", "source", "start")
 
     def __init__(
         self, source: SourceBlock, slot: int, start: int, details: Emitted, cold: int = 0, own: int = -1
@@ -45,6 +46,7 @@ class Block:
         self.counted = details.counted
         self.details = details
         self.cold = cold
+        self.compares = HERE
         self._marks: list[int] | None = None
 
     def position(self, executed: int, *, counted: bool) -> Position:

@@ -6,11 +6,12 @@ stops whoever enters it, until the program's address has another one; from then 
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 
 from livepro.engines.translate.backend import Backend, Emitter, Reader
 from livepro.engines.translate.cache import Block, Cache, Stop
-from livepro.engines.translate.guard import HERE, Checked, Guard
+from livepro.engines.translate.guard import WORD, Checked, Guard
 from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.renewing import RenewedTranslations
 from livepro.engines.translate.source import SourceBlock
@@ -34,23 +35,28 @@ class ChangingTranslations(RenewedTranslations):
         self._unlanded: set[int] = set()
 
     def renew(self) -> None:
+        if self.guard is not None:
+            self.guard.forget()  # and write to no copy any more
         super().renew()
         self.unguarded.clear()
         self._former, self._unlanded = {}, set()
-        if self.guard is not None:
-            self.guard.forget()
 
     # -- trusting
 
     def offer(self, cache: Cache, block: Block, cell: int, mapping: Mapping | None) -> None:
         """Have a copy of generated code, which counts in `cell`, trusted when that pays, if nobody else can
         write to that."""
-        if block.details.skip is None or mapping is None or mapping.shared or mapping.inode:
+        skip, source = block.details.skip, block.source
+        if skip is None or mapping is None or mapping.shared or mapping.inode or block.start in self._covered:
             return
-        source, (field, distance) = block.source, block.details.skip
-        at, extent = block.start - cache.base + field, (mapping.start, mapping.end)
-        labelled = block.slot in self.generated.labels
-        copy = Checked(block.start, source.pc, source.code, cell, cache.map, at, distance, extent, labelled)
+        jump, nothing = self.backend.jump, self.backend.nothing
+        branch = block.start + skip + 4 - len(jump) - cache.base
+        at = branch & -WORD
+        comparing = bytes(cache.map[at : at + WORD])
+        trusting = comparing[: branch - at] + nothing + comparing[branch - at + len(nothing) :]
+        words = int.from_bytes(comparing, sys.byteorder), int.from_bytes(trusting, sys.byteorder)
+        labelled, extent = block.slot in self.generated.labels, (mapping.start, mapping.end)
+        copy = Checked(block.start, source.pc, source.code, cell, cache.map, at, *words, extent, labelled)
         if self.guard is None:
             self.unguarded[copy.start] = copy
         else:
@@ -62,6 +68,18 @@ class ChangingTranslations(RenewedTranslations):
         for copy in self.unguarded.values():
             guard.add(copy)
         self.unguarded.clear()
+
+    def _leave_alone(self, start: int) -> None:
+        """Have the copy at `start` compare, and be written to by nobody else."""
+        self.unguarded.pop(start, None)
+        if self.guard is not None:
+            self.guard.retire(start)
+
+    def arm(self, pc: int) -> None:
+        slot = self.slots.get(pc)
+        if slot is not None:
+            self._leave_alone(self.starts[slot])
+        super().arm(pc)
 
     # -- dropping
 
@@ -95,15 +113,11 @@ class ChangingTranslations(RenewedTranslations):
         if self.lookup.landings.pop(pc, None) is not None:
             self._unlanded.add(pc)
         start, block = self.starts[slot], self._blocks[slot]
-        checked = isinstance(block, Block) and block.details.skip is not None
         for copy in (start, *self._further(slot)):
+            self._leave_alone(copy)
             self._write(self.cache_at(copy), copy, self._stop)
             self._stops[copy] = Stop("dropped", None, pc)
-            if checked:
-                self.unguarded.pop(copy, None)
-                if self.guard is not None:
-                    self.guard.retire(copy)
-        if isinstance(block, Block) and checked:
+        if isinstance(block, Block) and block.details.skip is not None:
             self._former.setdefault(pc, deque(maxlen=_SUCCEEDED)).append(block)
 
     def _further(self, slot: int) -> list[int]:
@@ -116,7 +130,7 @@ class ChangingTranslations(RenewedTranslations):
         for block in self._former.get(pc, ()):
             # Its stop stays known: another thread may have run into it before, and be heard of after.
             assert block.details.skip is not None
-            field = block.details.skip[0]
+            field = block.details.skip
             self._patch_at(block.start + field, start)
             if field >= len(self._stop):
                 self._let_in(block)
@@ -136,10 +150,10 @@ class ChangingTranslations(RenewedTranslations):
             if former is not None and block in former:
                 former.remove(block)
             cache = self.cache_at(block.start)
-            self._link(cache.map, block.start - cache.base + block.details.skip[0], HERE)
-            if self.guard is not None:
-                self.guard.revive(block.start)
+            self._link(cache.map, block.start - cache.base + block.details.skip, block.compares)
         self._let_in(block)
+        if self.guard is not None:
+            self.guard.revive(block.start)
         self.slots[source.pc] = block.slot
         self._publish(source.pc)
         return block

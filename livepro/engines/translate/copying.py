@@ -78,6 +78,26 @@ class CopiedTranslations(ChangingTranslations):
             fields[kind].append(place + offset)
         return place
 
+    def _put_aside(self, cache: Cache, block: Block) -> None:
+        """Put the comparison of a copy out of the way, if it may be, and let the copy lead there."""
+        aside, skip = block.details.aside, block.details.skip
+        if aside is None or skip is None:
+            return
+        at, field = cache.hot, block.start + skip
+        self._link(aside.code, len(aside.code) - 4, field + 4 - (at + len(aside.code) - 4))
+        self._write(cache, at, bytes(aside.code))
+        block.compares = at - field
+        self._link(cache.map, field - cache.base, block.compares)
+        cache.hot = at + len(aside.code)
+        comparison = Block(block.source, block.slot, at, aside)
+        cache.starts.append(at)
+        cache.blocks.append(comparison)
+        if cache.colds:
+            cache.colds.append(cache.cold)  # as many as there are starts
+        self.bytes += len(aside.code)
+        self._note_stops(cache, comparison, Check.NEVER)
+        self.offer(cache, block, self.cells.take(block.own), self.mappings[block.slot])
+
     def _slot_of(self, cell: int) -> int:
         slot = self.cells.slot(cell)
         assert slot is not None
@@ -144,20 +164,19 @@ class CopiedTranslations(ChangingTranslations):
         known = self.unrolled.of(block.slot)
         for n in range(copies_of(len(block.source.facts)) - 1):
             own = known[n] if n < len(known) else len(self.starts)
-            at = cache.hot = cache.hot + 15 & -16
+            at = cache.hot = cache.hot + 63 & -64
             copy = self._copy(cache, at, block.source, block.slot, own)
             if n < len(known):
                 self.starts[own], self._blocks[own] = at, copy
             else:
                 self.unrolled.add([own], [block.slot])
                 self._number(copy, mapping)
-            if self._check is Check.ENTRY:
-                self.offer(cache, copy, self.cells.take(own), mapping)
             self._lead_on(cache, copy)
             end = self.emitter.padding(cache.hot, len(jump) - 4) + jump
             self._write(cache, cache.hot, end)
             cache.hot += len(end)
             self._exit(cache, cache.hot - 4, falls)
+            self._put_aside(cache, copy)
             self._show(cache)
             field = _loop_field(last)
             assert field is not None

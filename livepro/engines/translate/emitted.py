@@ -50,6 +50,10 @@ class Field(IntEnum):
     """32 bits: the offset of a counter's other word in the thread's area (`layout.MORE`)."""
 
 
+HERE = 4
+"""The distance from a branch's field to right behind the branch."""
+
+
 class Landing(NamedTuple):
     """What the lookup table leads to for one target: the bytes, the offset of the displacement
     that leads elsewhere, and of the field that holds the target (`Field.NEGATED`)."""
@@ -89,8 +93,9 @@ class Emitted:
     offset of a part of an instruction that may fault while registers are borrowed -> which, in
     the instruction set's own terms; `changes`
     (offset of an int3, index of the first instruction whose source has
-    changed); `skip` the offset of the field of a branch that leads to the comparison right behind
-    it, and the distance that leads from there over that; `retreat` the offsets from which on and
+    changed); `skip` the offset of the field of a branch at its start, which leads to the comparison of
+    its source, right behind or, if there is that, `aside`: code of its own, whose last 4 bytes are
+    to lead back behind the branch; `retreat` the offsets from which on and
     before which the copy is preparing a return from a signal handler, its last instruction, which has not
     begun; `budget` the offset of an int3 for an interval that has run out,
     with the offset to go on at; `cold` what is out of the way; `falls` the address to go on at when the
@@ -117,7 +122,8 @@ class Emitted:
     borrowed: Mapping[int, int] = MappingProxyType({})
     budget: tuple[int, int] | None = None
     cold: Cold | None = None
-    skip: tuple[int, int] | None = None
+    skip: int | None = None
+    aside: Emitted | None = None
     retreat: tuple[int, int] = (0, 0)
     falls: int | None = None
     returns_to: int | None = None

@@ -33,8 +33,13 @@ _SHARE = 20  # a look takes one part in so many of the time, at most
 _OFTEN = 500  # executions between two looks: comparisons that cost something
 _PATIENCE, _LONGEST = 0.2, 30.0  # seconds that a page is left alone after a write, at first and at last
 _NONE = np.zeros(0, np.int64)
-HERE = 4
-"""The distance from a field of a copy's first branch to right behind it: to the comparison."""
+WORD = 8
+"""Bytes that are written at once, aligned."""
+
+
+def put_word(buffer: Any, at: int, word: int) -> None:
+    """Write a word at an aligned place, with a single store."""
+    np.frombuffer(buffer, np.uint64)[at // WORD] = word
 
 
 class Faults(Protocol):
@@ -54,8 +59,8 @@ class Checked(NamedTuple):
     """A copy, at `start`, whose comparison can be jumped over.
 
     `pc` and `code` are the program's address and bytes that it was made from, `extent` the mapping they
-    were in. It counts in `cell`. The field (an index into `buffer`, livepro's view of the cache) leads
-    over the comparison when `distance` is written there. `labelled` says that a virtual machine made
+    were in. It counts in `cell`. It compares when the word at index `at` of `buffer`, livepro's view of the
+    cache, is `comparing`, and does not when that is `trusting`. `labelled` says that a virtual machine made
     the code, which does not have system calls write there.
     """
 
@@ -64,8 +69,9 @@ class Checked(NamedTuple):
     code: bytes
     cell: int
     buffer: Any
-    field: int
-    distance: int
+    at: int
+    comparing: int
+    trusting: int
     extent: tuple[int, int]
     labelled: bool
 
@@ -78,18 +84,18 @@ class Checked(NamedTuple):
 class Guard:
     """Trusts the copies of one address space that it is told of, when that pays and as long as it can.
 
-    `read` reads the program's memory (address, size), `link` writes a field."""
+    `read` reads the program's memory (address, size), `write` writes a word."""
 
     def __init__(
         self,
         faults: Faults,
         read: Callable[[int, int], bytes],
-        link: Callable[[Any, int, int], bool],
+        write: Callable[[Any, int, int], None],
         executions: Executions,
     ) -> None:
         self._faults = faults
         self._read = read
-        self._link = link
+        self._write = write
         self._executions = executions
         self._lock = threading.Lock()
         self._copies: list[Checked] = []
@@ -211,7 +217,7 @@ class Guard:
         for number in numbers:
             copy = self._trusted.pop(number, None)
             if copy is not None:
-                self._link(copy.buffer, copy.field, HERE)
+                self._write(copy.buffer, copy.at, copy.comparing)
 
     def _look(self) -> None:
         """Trust what has been executed often of late, as far as it can be."""
@@ -249,7 +255,7 @@ class Guard:
             self._trusted[number] = copy
             for page in pages:
                 self._on_page[page].add(number)
-            self._link(copy.buffer, copy.field, copy.distance)
+            self._write(copy.buffer, copy.at, copy.trusting)
             self.trusted += 1
 
     def _protect(self, pages: dict[int, tuple[int, int]]) -> None:

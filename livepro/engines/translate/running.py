@@ -208,7 +208,8 @@ class CacheRunner(SteppedCalls):
         block = stop.block
         assert block is not None
         self._uncount(state, block, stop.index, counted=stop.counted)
-        if state.space.find(block.source.pc) is block:
+        found = state.space.find(block.source.pc)
+        if found is not None and found.slot == block.slot:
             state.space.forget(block.source.pc)
         return block.source.pc + block.source.offsets[stop.index]
 

@@ -155,6 +155,8 @@ class CodeSpace(CopiedTranslations):
                 break
             block = self._place(cache, at, source)
             chain.append(block)
+        for block in chain:
+            self._put_aside(cache, block)
         self._show(cache)
         for block in chain:
             self._publish(block.source.pc)
@@ -178,7 +180,6 @@ class CodeSpace(CopiedTranslations):
             self._blocks[slot] = block
         if self._check is Check.ENTRY:
             self.generated.note(pc, slot)
-            self.offer(cache, block, self.cells.take(slot), mapping)
         if owed is None:
             self.slots[pc] = slot
             if self.region is not None and self.region.armed(self.process, pc):

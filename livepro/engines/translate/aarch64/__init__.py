@@ -17,6 +17,7 @@ class AArch64:
     gadget = machine.GADGET
     stop = encode.pack([encode.BRK])
     jump = encode.pack([encode.B])
+    nothing = encode.pack([encode.NOP])
     arrival = encode.ARRIVAL
     index_shift = 2
     guards = False

@@ -86,7 +86,7 @@ class Emitter:
         if check is not Check.NEVER:
             out += encode.pack([encode.B + 1])
             self._compare_source(emitted, block, 0, at)
-            emitted.skip = 0, len(out)
+            emitted.skip = 0
             if check is Check.WRITES:
                 special = range(len(facts_of))
         runs.append((0, len(out)))

@@ -16,6 +16,7 @@ class X86_64:
     gadget = machine.GADGET
     stop = encode.INT3
     jump = encode.jump(0)
+    nothing = encode.NOTHING
     arrival = b""
     index_shift = 0
     stepped_calls = ()

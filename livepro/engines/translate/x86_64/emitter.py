@@ -27,6 +27,7 @@ _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_
 
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
 
+_NEVER = 1 << 32  # an offset behind any copy
 _NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
 
 _unpack_i32 = struct.Struct("<i").unpack_from
@@ -104,13 +105,20 @@ class Emitter(CounterEmitter):
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
         counter, borrows = self._place_counter(emitted, block, live_out)
-        if check is not Check.NEVER:
+        if check is Check.ENTRY:
+            # In an aligned word, so that it can be made to do nothing while threads run there
+            # (SDM vol. 3, 9.1.1); one instruction, with what is in front.
+            out += encode.NO_PREFIX * (-at & 7) + encode.jump(0)
+            emitted.skip = len(out) - 4
+            emitted.aside = aside = Emitted()
+            self._compare_source(aside, block, 0)
+            aside.code += encode.jump(0)
+            aside.counted = aside.tallied = aside.charged = _NEVER
+        elif check is Check.WRITES:
             out += self.padding(at, 1) + encode.jump(0)
-            field = len(out) - 4
+            emitted.skip = len(out) - 4
             self._compare_source(emitted, block, 0)
-            emitted.skip = field, len(out) - field
-            if check is Check.WRITES:
-                special = range(len(facts_of))
+            special = range(len(facts_of))
         runs.append((0, len(out)))
         number = -1
         start = 0  # where the run of instructions not yet copied begins

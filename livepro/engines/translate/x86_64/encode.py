@@ -15,6 +15,8 @@ RAX, RCX, RSP = 0, 1, 4
 
 _GS = b"\x65"
 INT3 = b"\xcc"
+NOTHING = b"\x0f\x1f\x44\x00\x00"  # SDM vol. 2, NOP
+NO_PREFIX = b"\x2e"  # a segment override, which direct branches and NOP ignore (SDM vol. 2, 2.1.1)
 STOP_IN_NOP = b"\x0f\x1f\x40" + INT3
 """nop dword [rax - 52], whose last byte is a stop."""
 JUMP_INTO_NOP = b"\x78\x03"
