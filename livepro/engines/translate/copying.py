@@ -12,6 +12,8 @@ from livepro.engines.translate.unrolled import copies_of
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
+_LINE = 64  # bytes of a cache line: a short loop is to be fetched from as few as can be
+
 
 class CopiedTranslations(ChangingTranslations):
     """Copies blocks for `CodeSpace`, which says which, and where to."""
@@ -164,7 +166,7 @@ class CopiedTranslations(ChangingTranslations):
         known = self.unrolled.of(block.slot)
         for n in range(copies_of(len(block.source.facts)) - 1):
             own = known[n] if n < len(known) else len(self.starts)
-            at = cache.hot = cache.hot + 63 & -64
+            at = cache.hot = cache.hot + _LINE - 1 & -_LINE
             copy = self._copy(cache, at, block.source, block.slot, own)
             if n < len(known):
                 self.starts[own], self._blocks[own] = at, copy
