@@ -37,11 +37,6 @@ WORD = 8
 """Bytes that are written at once, aligned."""
 
 
-def put_word(buffer: Any, at: int, word: int) -> None:
-    """Write a word at an aligned place, with a single store."""
-    np.frombuffer(buffer, np.uint64)[at // WORD] = word
-
-
 class Faults(Protocol):
     """See `livepro.linux.userfault.WriteFaults`."""
 

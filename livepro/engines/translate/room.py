@@ -14,9 +14,10 @@ from livepro.engines.translate import layout, memory
 from livepro.engines.translate.backend import Backend
 from livepro.engines.translate.deferring import Deferring
 from livepro.engines.translate.emitted import Countdown
-from livepro.engines.translate.guard import Guard, put_word
+from livepro.engines.translate.guard import Guard
 from livepro.engines.translate.keeping import Shelf, cache_size, restore
 from livepro.engines.translate.space import EAGER, CodeSpace
+from livepro.engines.translate.stores import store_64
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
@@ -82,7 +83,7 @@ class CacheRoom(Deferring):
         for number in self._discarding:
             space.memory.data.map[layout.WATCHED + number] = 1
         read = thread.process.memory.read
-        space.guard_with(Guard(faults, read, put_word, partial(self._executions, space)))
+        space.guard_with(Guard(faults, read, store_64, partial(self._executions, space)))
 
     def _executions(self, space: CodeSpace, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How often living threads have executed the copies that count in `cells` (int64), about."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.stores import store_32
 
 BASE = 18
 X0, X1 = 0, 1
@@ -23,8 +24,6 @@ NOP = 0xD503201F
 B = 0x14000000
 
 _HOP = layout.SPILL[3]  # x0 during a far jump
-
-_put_u32 = struct.Struct("I").pack_into  # native: one store, which a running thread sees whole
 
 
 def pack(words: Sequence[int]) -> bytes:
@@ -39,7 +38,7 @@ def link(code: Any, at: int, distance: int) -> bool:
     modification and execution of instructions").
     """
     if -0x800_0000 <= distance < 0x800_0000:
-        _put_u32(code, at, 0x14000000 | distance >> 2 & 0x3FFFFFF)
+        store_32(code, at, 0x14000000 | distance >> 2 & 0x3FFFFFF)
         return True
     return False
 

@@ -10,6 +10,7 @@ import struct
 from typing import Any
 
 from livepro.engines.inprocess import ASKING_SIZE
+from livepro.engines.translate.stores import store_32
 
 RAX, RCX, RSP = 0, 1, 4
 
@@ -32,8 +33,6 @@ LEA_RCX_RCX_RAX = b"\x48\x8d\x0c\x01"
 LEA_RAX_RAX_1 = b"\x48\x8d\x40\x01"
 
 _i32 = struct.Struct("<i").pack
-# Native, not "<i": that stores byte by byte, and a running thread could see half of it.
-_put_i32 = struct.Struct("i").pack_into
 _u32 = struct.Struct("<I").pack
 _ALL_64 = (1 << 64) - 1
 _u64 = struct.Struct("<Q").pack
@@ -148,7 +147,7 @@ def link(code: Any, at: int, distance: int) -> bool:
     it cannot."""
     displacement = distance - 4
     if -0x8000_0000 <= displacement < 0x8000_0000:
-        _put_i32(code, at, displacement)
+        store_32(code, at, displacement)
         return True
     return False
 
