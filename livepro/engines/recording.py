@@ -229,7 +229,10 @@ class ThreadTally:
 
     def close(self, lengths: Sequence[int] | npt.NDArray[np.int64]) -> None:
         """All is here now. `lengths` are instructions by row."""
-        self.total = self.window.counted(self.raw_counts()).instructions(lengths)
+        raw = self.raw_counts()
+        self.executed = self.total = raw.instructions(lengths)
+        if not self.window.whole:
+            self.total = self.window.counted(raw).instructions(lengths)
         self.closed = True
 
     def finish(self) -> None:
@@ -240,6 +243,8 @@ class ThreadTally:
     def settle(self, lengths: Sequence[int] | npt.NDArray[np.int64] | None = None) -> None:
         """Leave out what the window leaves out. Called when nothing more will be counted. `lengths` are
         instructions by row, if they are not the store's."""
+        if self.executed is not None and self.window.whole:
+            return
         raw = self.raw_counts()
         if self.executed is None:
             self.executed = raw.instructions(self.store.lengths if lengths is None else lengths)

@@ -315,7 +315,7 @@ class Translations(CodeFiles):
             stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
         for offset, index in details.changes:
             stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
-        if check is not Check.NEVER and block.own == block.slot:  # a comparison aside is no version
+        if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
             self._versions[source.pc, source.code] = block
         if details.budget is not None:
             stop, resume = details.budget

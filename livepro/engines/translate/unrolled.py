@@ -68,6 +68,8 @@ class Unrolled:
     def gather(self, counts: npt.NDArray[np.int64]) -> None:
         """Add what was counted for further copies (by slot) to what their blocks have."""
         slots, mains = self.pairs()
+        if not len(slots):
+            return
         known = (slots < len(counts)) & (mains < len(counts))
         slots, mains = slots[known], mains[known]
         np.add.at(counts, mains, counts[slots])
