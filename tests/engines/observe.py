@@ -83,11 +83,7 @@ def digest(table: BlockTable, thread: ThreadCounts) -> str:
     Blocks go in by address: the order in which threads first execute them is chance, and so is whether
     one that was unmapped and came back the same has one row or two.
     """
-    codes = [
-        b"".join(table.instructions[f].code for f in forms)
-        for forms in (np.split(table.form, table.start[1:-1]) if len(table) else [])
-    ]
-    blocks = [(int(address), code.hex()) for address, code in zip(table.address, codes, strict=True)]
+    blocks = [(int(address), code.hex()) for address, code in zip(table.address, table.code, strict=True)]
     counts: Counter[tuple[int, str, int]] = Counter()
     for block, times in zip(blocks, thread.entries.tolist(), strict=True):
         counts[*block, 0] += times

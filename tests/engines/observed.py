@@ -58,15 +58,16 @@ def observe(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    timeout: float = TIMEOUT,
     **options: Any,
 ) -> Observed:
     """Run `command` under `engine`, with `options` for `livepro.run`, its result going
-    through the file `output`. Raises TimeoutExpired, and AssertionError when the run
-    left no result."""
+    through the file `output`, within `timeout` seconds. Raises TimeoutExpired, and AssertionError when
+    the run left no result."""
     settings = json.dumps({"engine": engine, **options})
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(env or {}), "PYTHONPATH": _PATH}
     arguments = [str(output), settings, *map(str, command)]
-    stdout, stderr = _server().run("observe", arguments, stdin, environment, cwd, output.parent)
+    stdout, stderr = _server().run("observe", arguments, stdin, environment, cwd, output.parent, timeout)
     assert output.exists(), stderr.decode(errors="replace")
     return Observed(json.loads(output.read_text()), stdout, stderr)
 
@@ -116,6 +117,7 @@ class _Server:
         environment: Mapping[str, str],
         directory: Path | None,
         folder: Path,
+        timeout: float = TIMEOUT,
     ) -> tuple[bytes, bytes]:
         streams = [folder / f"stream{number}" for number in range(3)]
         for path in streams:
@@ -126,14 +128,14 @@ class _Server:
             "streams": list(map(str, streams)),
             "environment": environment,
             "directory": directory and str(directory),
-            "timeout": TIMEOUT,
+            "timeout": timeout,
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         if json.loads(self._process.stdout.readline()) is None:
-            raise subprocess.TimeoutExpired(list(arguments), TIMEOUT)
+            raise subprocess.TimeoutExpired(list(arguments), timeout)
         return streams[1].read_bytes(), streams[2].read_bytes()
 
 

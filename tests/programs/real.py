@@ -33,6 +33,20 @@ HEAVY: tuple[tuple[str, tuple[str, ...], bytes], ...] = (
     ("python", ("python3", "-S", "-c", "import sys; print(sum(range(10**5))); sys.exit(4)"), b""),
     ("sort", ("sh", "-c", "seq 3000 | sort -rn | head -3; exit 5"), b""),
 )
+_GIT = "rm -rf .git && git init -q . && git add data && git commit -q -m all && git log -p --format=%H"
+_WHO = ("NAME=n", "EMAIL=e", "DATE=1000000000 +0000")
+HEAVIEST: tuple[tuple[str, tuple[str, ...], bytes], ...] = (
+    (
+        "git",  # which starts others of its own kind
+        ("env", *(f"GIT_{r}_{w}" for r in ("AUTHOR", "COMMITTER") for w in _WHO), "sh", "-c", _GIT),
+        b"",
+    ),
+    (
+        "gcc",  # vfork and exec: the compiler, and the assembler
+        ("sh", "-c", "gcc -O2 -c -x c -o data/made.o - && md5sum data/made.o"),
+        b"int triple(int n) { int s = 0; for (int i = 0; i < 3; i++) s += n; return s; }\n",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -67,28 +81,37 @@ def livepro(*arguments: str | Path, cwd: Path, stdin: bytes = b"", quiet: bool =
     return Run(done.returncode, done.stdout, done.stderr, document)
 
 
+def prepared(place: Path) -> Path:
+    """A directory with known data in it."""
+    data = place / "data"
+    data.mkdir(parents=True)
+    (data / "text").write_text("".join(f"line {n * n}\n" for n in range(100)))
+    (data / "other").write_text("other\n")
+    for path in (*data.iterdir(), data):
+        os.utime(path, (10**9, 10**9))
+    return place
+
+
 class RealPrograms:
     """What every engine's programs must do: exactly what they do alone."""
 
     engine: ClassVar[str]
     heavy: ClassVar[bool] = False
+    heaviest: ClassVar[bool] = False
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
         if "program" in metafunc.fixturenames:
             programs = LIGHT + (HEAVY if cls.heavy else ())
-            metafunc.parametrize("program", programs, ids=[name for name, _, _ in programs])
+            cases = [pytest.param(program, id=program[0]) for program in programs]
+            if cls.heaviest:
+                cases += [pytest.param(p, id=p[0], marks=pytest.mark.long) for p in HEAVIEST]
+            metafunc.parametrize("program", cases)
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:
         """A directory with known data in it."""
-        data = tmp_path / "data"
-        data.mkdir()
-        (data / "text").write_text("".join(f"line {n * n}\n" for n in range(100)))
-        (data / "other").write_text("other\n")
-        for path in (*data.iterdir(), data):
-            os.utime(path, (10**9, 10**9))
-        return tmp_path
+        return prepared(tmp_path)
 
     def test_as_alone(self, program: tuple[str, tuple[str, ...], bytes], place: Path) -> None:
         _, command, stdin = program

@@ -13,6 +13,7 @@ import livepro
 class TestTranslatePrograms(RealPrograms):
     engine = "translate"
     heavy = True
+    heaviest = True
 
 
 def test_threads_meet_new_code_at_the_same_time(tmp_path: Path) -> None:
