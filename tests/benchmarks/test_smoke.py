@@ -128,3 +128,19 @@ def test_attaching_is_measured() -> None:
     times = {name: float(worst) for name, _, worst, _ in rows}
     assert 0 < times["attach: CPU time of that"] <= times["attach: first stop to last thread running"]
     assert 0 < times["detach: CPU time of that"] <= times["detach: until the last thread is free"]
+
+
+def test_turns_are_measured() -> None:
+    """A row for each part of the work and one for all of it; counting costs something."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.turns", "--turns", "40", "--repeat", "1", "--programs", "c"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    ((_, *rows),) = tables(done.stdout)
+    assert [name for name, *_ in rows] == ["c, product", "c, sorting", "c, strings", "c"]
+    native = [int(took.replace(",", "")) for _, took, *_ in rows]
+    assert abs(native[-1] - sum(native[:-1])) <= 2  # each rounded
+    assert all(float(plain) > 0 and float(vectors) > 0 for *_, plain, vectors, _ in rows)
