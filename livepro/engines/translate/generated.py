@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable
+from itertools import chain
 
 from livepro.jvm.labels import Labeller
 from livepro.model.label import CodeLabel
 from livepro.tracee import TracedProcess
+
+_PAGE_SHIFT = 12
 
 
 class GeneratedCode:
@@ -23,7 +25,7 @@ class GeneratedCode:
     def __init__(self, process: TracedProcess, drop: Callable[[int], None]) -> None:
         self._labeller = Labeller(process, self._replaced)
         self._drop = drop
-        self._addresses: list[int] = []
+        self._pages: dict[int, set[int]] = {}  # blocks' addresses
         self._unknown: dict[int, int] = {}
         self.labels: dict[int, CodeLabel] = {}
 
@@ -43,7 +45,7 @@ class GeneratedCode:
     def note(self, pc: int, slot: int) -> None:
         """A block of generated code has been translated; `slot` counts it."""
         label = self._labeller.label(pc)
-        insort(self._addresses, pc)
+        self._pages.setdefault(pc >> _PAGE_SHIFT, set()).add(pc)
         if label is None:
             self._unknown[slot] = pc
         else:
@@ -51,7 +53,7 @@ class GeneratedCode:
 
     def begin_anew(self) -> None:
         """All blocks have been dropped."""
-        self._addresses.clear()
+        self._pages.clear()
 
     def repair(self) -> None:
         """Label what could not be labelled when it was translated, as far as it is still there."""
@@ -65,14 +67,13 @@ class GeneratedCode:
         """The same for a forked child."""
         child = GeneratedCode(process, drop)
         child.labels = self.labels.copy()
-        child._addresses = self._addresses.copy()
+        child._pages = {page: addresses.copy() for page, addresses in self._pages.items()}
         child._unknown = self._unknown.copy()
         return child
 
     def _replaced(self, start: int, end: int) -> None:
-        addresses = self._addresses
-        first, last = bisect_left(addresses, start), bisect_left(addresses, end)
-        gone = addresses[first:last]
-        del addresses[first:last]
-        for pc in gone:
+        pages = range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1)
+        there = [self._pages[page] for page in pages if page in self._pages]
+        for pc in sorted(pc for pc in chain.from_iterable(there) if start <= pc < end):
+            self._pages[pc >> _PAGE_SHIFT].discard(pc)
             self._drop(pc)

@@ -313,8 +313,12 @@ class Translations(CodeFiles):
             encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
             raises = self.backend.raises_trap(encoding)
             stops[at + offset] = Stop("native", block, 0, index, at + behind, counted, raises)
+        changed = None
         for offset, index in details.changes:
-            stops[at + offset] = Stop("changed", block, 0, index, 0, offset >= block.counted)
+            counted = offset >= block.counted
+            if changed is None or (changed.index, changed.counted) != (index, counted):
+                changed = Stop("changed", block, 0, index, 0, counted)
+            stops[at + offset] = changed
         if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
             self._versions[source.pc, source.code] = block
         if details.budget is not None:

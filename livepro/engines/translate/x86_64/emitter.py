@@ -170,12 +170,15 @@ class Emitter(CounterEmitter):
         out = emitted.code
         out += SAVE_RAX + SAVE_RCX
         at, end = block.offsets[index], block.offsets[-1]
+        pc, code, changes = block.pc, block.code, []
         while at < end:
-            address = block.pc + at
-            size = next(n for n in (8, 4, 2, 1) if address % n == 0 and at + n <= end)
-            out += encode.compare(size, address, int.from_bytes(block.code[at : at + size], "little"))
-            emitted.changes += ((len(out) - 1, index),)
+            address, rest = pc + at, end - at
+            size = 8 if rest >= 8 else 4 if rest >= 4 else 2 if rest >= 2 else 1
+            size = min(size, address & -address or size)  # the greatest power of two that divides it
+            out += encode.compare(size, address, int.from_bytes(code[at : at + size], "little"))
+            changes.append((len(out) - 1, index))
             at += size
+        emitted.changes += tuple(changes)
         out += LOAD_RCX + LOAD_RAX
 
     def _relocated(self, emitted: Emitted, encoding: bytes, field_at: int, end: int, at: int) -> None:
