@@ -56,7 +56,7 @@ def table(name: str, place: Path, turns: int, repeat: int, limit: float) -> None
         took = {way: sum(best[way][each] for each in ([part] if part else parts)) for way in WAYS}
         native, plain, vectors = (took[way] for way in WAYS)
         print(
-            f"| {name}{', ' + part if part else ''} | {native / 1000:,.0f} | {plain / native:.2f} "
+            f"| {name}{', ' + part if part else ''} | {native:,} | {plain / native:.2f} "
             f"| {vectors / native:.2f} | {100 * (vectors / plain - 1):+.0f} % |",
             flush=True,
         )
@@ -72,7 +72,7 @@ def main() -> None:
         "--limit", type=float, default=300, metavar="SECONDS", help="for one run (default: 300)"
     )
     args = parser.parse_args()
-    print("| fastest turns | native, us | translate | vectors | vectors add |\n|---|---|---|---|---|")
+    print("| fastest turns | native, ns | translate | vectors | vectors add |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory:
         for name in args.programs.split(","):
             table(name, Path(directory), args.turns, args.repeat, args.limit)

@@ -142,5 +142,5 @@ def test_turns_are_measured() -> None:
     ((_, *rows),) = tables(done.stdout)
     assert [name for name, *_ in rows] == ["c, product", "c, sorting", "c, strings", "c"]
     native = [int(took.replace(",", "")) for _, took, *_ in rows]
-    assert abs(native[-1] - sum(native[:-1])) <= 2  # each rounded
+    assert native[-1] == sum(native[:-1]) > 0
     assert all(float(plain) > 0 and float(vectors) > 0 for *_, plain, vectors, _ in rows)

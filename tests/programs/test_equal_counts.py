@@ -45,7 +45,8 @@ def counted(
     """What an engine counts, of every process and thread, with nothing in it that differs from run to run."""
     results, place = directory / engine, directory / "place"
     results.mkdir()
-    shutil.rmtree(place, ignore_errors=True)
+    if place.exists():
+        shutil.rmtree(place)
     seen = Runner(engine, results)(*command, aslr=False, env=SEEDS, cwd=prepared(place), timeout=timeout)
     assert seen.result["engine"] == engine
     processes = [dict(p, pid=0, ppid=0, command=[], addresses=sorted(p["addresses"])) for p in seen.processes]

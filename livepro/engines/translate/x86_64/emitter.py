@@ -172,9 +172,9 @@ class Emitter(CounterEmitter):
         at, end = block.offsets[index], block.offsets[-1]
         pc, code, changes = block.pc, block.code, []
         while at < end:
-            address, rest = pc + at, end - at
-            size = 8 if rest >= 8 else 4 if rest >= 4 else 2 if rest >= 2 else 1
-            size = min(size, address & -address or size)  # the greatest power of two that divides it
+            address = pc + at
+            # The greatest powers of two that divide the address, and that are left.
+            size = min(8, address & -address or 8, 1 << (end - at).bit_length() - 1)
             out += encode.compare(size, address, int.from_bytes(code[at : at + size], "little"))
             changes.append((len(out) - 1, index))
             at += size
