@@ -36,6 +36,7 @@ import livepro
 from livepro.analyses import simd
 from livepro.errors import LiveproError
 from livepro.isa import MACHINES
+from livepro.linux.symbols import VDSO
 from livepro.model import BlockTable, ProcessResult, RunResult, Snapshot, ThreadCounts
 
 
@@ -77,8 +78,9 @@ def table_faults(table: BlockTable) -> list[str]:
     return out
 
 
-def digest(table: BlockTable, thread: ThreadCounts) -> str:
-    """Equal for two runs that executed the same code at the same addresses equally often.
+def digest(table: BlockTable, thread: ThreadCounts, besides: str = "") -> str:
+    """Equal for two runs that executed the same code at the same addresses equally often, in every module
+    `besides` one.
 
     Blocks go in by address: the order in which threads first execute them is chance, and so is whether
     one that was unmapped and came back the same has one row or two.
@@ -89,7 +91,8 @@ def digest(table: BlockTable, thread: ThreadCounts) -> str:
         counts[*block, 0] += times
     for row, prefix, times in thread.partial.tolist():
         counts[*blocks[row], prefix] += times
-    rows = [(*key, times) for key, times in counts.items() if times]
+    left_out = {block for block, module in zip(blocks, table.module, strict=True) if module == besides}
+    rows = [(*key, times) for key, times in counts.items() if times and key[:2] not in left_out]
     return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
 
 
@@ -124,6 +127,7 @@ def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
         "vectors": vectors(table, thread),
         "functions": {name: count for name, count in functions.items() if name and count},
         "digest": digest(table, thread),
+        "besides_vdso": digest(table, thread, besides=VDSO),
         "faults": faults(table, thread),
     }
 

@@ -89,11 +89,11 @@ def converse(
     return Observed(json.loads(output.read_text()), stdout, stderr)
 
 
-def regions(arguments: Sequence[str], output: Path, stdin: bytes) -> bytes:
-    """Run regions.py, whose answers go to the file `output`; what it and the command wrote to
-    standard error."""
+def regions(arguments: Sequence[str], output: Path, stdin: bytes, timeout: float = TIMEOUT) -> bytes:
+    """Run regions.py, whose answers go to the file `output`, within `timeout` seconds; what it and the
+    command wrote to standard error. Raises TimeoutExpired."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": _PATH}
-    _, stderr = _server().run("regions", arguments, stdin, environment, None, output.parent)
+    _, stderr = _server().run("regions", arguments, stdin, environment, None, output.parent, timeout)
     return stderr
 
 

@@ -3,8 +3,8 @@
     regions.py OUTPUT ENGINE CASES COMMAND [ARGS...]
 
 CASES is JSON: a list of keyword arguments of `livepro.run`. The answers, in the same order:
-instructions counted, in all and by thread, by function, those in intervals, the command's exit
-status, and what the result says of the region.
+instructions counted, in all and by thread, by function and a digest by block (see observe.py) of the first
+thread, those in intervals, the command's exit status, and what the result says of the region.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def measure(engine: str, command: list[str], options: dict[str, Any]) -> dict[st
         "instructions": result.instructions,
         "threads": [thread["instructions"] for thread in threads],
         "functions": threads[0]["functions"] if threads else {},
+        "besides_vdso": threads[0]["besides_vdso"] if threads else "",
         "intervals": sum(sum(thread["intervals"]) for thread in threads),
         "faults": [fault for thread in threads for fault in thread["faults"]],
         "exit": status,
