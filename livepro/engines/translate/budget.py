@@ -22,9 +22,11 @@ INTERVAL, SHARE = 0, 1
 ENDLESS = 1 << 62
 
 _LAST, _SUPPLY, _CHUNK = layout.BUDGET // 8, layout.SUPPLY // 8, layout.CHUNK // 8
-# Instructions that are not given out in allowances, and so may take twice as long, but need no further stop.
+# If fewer instructions than this are left, none are given out in allowances: each block that is executed
+# takes ten times as long, but all of them together no longer than a further stop.
 _FEW = 1 << 17
 _IN_ALLOWANCES = 16  # at most one of so many parts of what is left, about: that much will be withdrawn
+_FORGOTTEN = 16  # of the most that blocks with an allowance have had, one such part is forgotten at a stop
 _FIRST_CHUNK = 64
 _LARGEST_CHUNK = 1 << 14
 
@@ -67,7 +69,7 @@ class Budget:
         there was too little."""
         if self._counters is not None:
             each, unspent = self._counters.withdraw()
-            self._each = max(each, self._each // 2, length)
+            self._each = max(each, self._each - self._each // _FORGOTTEN, length)
             self._more = [more + unspent for more in self._more]
             self._rest()
 
@@ -105,7 +107,7 @@ class Budget:
             self._counters.withdraw()
             unspent = 0
         free = max(total - unspent, -1)  # negative: the next block stops, whichever it is
-        last = free if self._counters is None else min(free, _FEW)
+        last = free if self._counters is None or free < _FEW else 0
         self._words[_LAST], self._words[_SUPPLY] = last, free - last
         if unspent:
             self._resting = -2, -2  # as it never is

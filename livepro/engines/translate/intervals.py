@@ -157,7 +157,9 @@ class IntervalClock:
         return vector
 
     def ran_out(self, slot: int) -> None:
-        """The budget is spent: the boundary lies in the block last counted, of `slot`."""
+        """The budget may be spent: then the boundary lies in the block last counted, of `slot`."""
+        if not self._cuts and not self._budget.spent(INTERVAL):
+            return
         executions = self._counters.of(slot)
         if self._cuts and (self._cuts[-1].slot, self._cuts[-1].executions) != (slot, executions):
             self._cuts.clear()
