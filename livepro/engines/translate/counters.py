@@ -123,6 +123,10 @@ class ThreadCounters:
         at = _FIRST + cells.first
         return self._words[at : at + size].view(np.int64)
 
+    def _read(self, cells: Cells, size: int) -> npt.NDArray[np.int64]:
+        """The same at this moment, to keep."""
+        return self._held(cells, size).copy()
+
     def of(self, slot: int) -> int:
         """Executions of one block."""
         return sum(self._counted_for(each) for each in (slot, *self._space.unrolled.of(slot)))
@@ -145,7 +149,7 @@ class ThreadCounters:
             size = len(self._space.lengths())
         first, *others = self._space.counting
         if first.original and not others and len(first) >= size:
-            out = self._held(first, size).astype(np.int64)
+            out = self._read(first, size)
         else:
             out = np.zeros(size, np.int64)
             for cells in (first, *others):

@@ -149,7 +149,7 @@ class IntervalClock:
         entries[: len(base.counters)] -= base.counters
         for slot, count in self._tally.entries.items():
             entries[slot] += count - base.entries.get(slot, 0)
-        vector = entries * lengths
+        vector = np.multiply(entries, lengths, out=entries)
         for (slot, length), times in self._tally.partial.items():
             vector[slot] += length * (times - base.partial.get((slot, length), 0))
         for slot, count in base.carried.items():
@@ -207,7 +207,7 @@ class IntervalClock:
         self._emit(vector)
 
     def _emit(self, vector: npt.NDArray[np.int64]) -> None:
-        rows = np.flatnonzero(vector)
+        rows = np.flatnonzero(vector != 0)  # twice as fast as without the comparison
         if len(rows):
             counts = vector[rows].astype(np.uint64)
             self._tally.intervals.append(Interval(int(counts.sum()), rows.astype(np.int64), counts))
