@@ -206,3 +206,29 @@ def test_nobody_who_has_stopped_is_taken_for_one_that_counts(monkeypatch: pytest
     livepro.run(["/bin/true"], engine="translate", interval_size=20_000_000, cache=False)
     assert len(behind) > 100
     assert not any(behind)
+
+
+def test_instructions_are_kept_from_allowances_only_near_the_end() -> None:
+    blocks = Blocks([10])
+    budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
+    last, supply = (blocks.words.view(np.int64)[at // 8 :][:1] for at in (layout.BUDGET, layout.SUPPLY))
+    budget.set(INTERVAL, 10_000_000)
+    assert (last[0], supply[0]) == (0, 10_000_000)
+    budget.set(INTERVAL, 100_000)
+    assert (last[0], supply[0]) == (100_000, 0)
+
+
+def test_allowances_are_as_large_as_befits_all_blocks_that_had_some() -> None:
+    """Also when only one of them had any when they were last withdrawn."""
+    blocks = Blocks([10] * 40)
+    budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
+    chunks = []
+    for executed in (range(40), range(1)):
+        budget.set(INTERVAL, 10_000_000)
+        for slot in executed:
+            assert not blocks.execute(slot)
+        budget.withdraw(10)
+        budget.set(INTERVAL, 10_000_000)
+        budget.level()
+        chunks.append(int(blocks.words[layout.CHUNK // 8]))
+    assert chunks == [10_000_000 // (16 * 400), 10_000_000 // (16 * 375)]
