@@ -78,22 +78,28 @@ def table_faults(table: BlockTable) -> list[str]:
     return out
 
 
-def digest(table: BlockTable, thread: ThreadCounts, besides: str = "") -> str:
-    """Equal for two runs that executed the same code at the same addresses equally often, in every module
-    `besides` one.
+def digests(table: BlockTable, thread: ThreadCounts) -> dict[str, str]:
+    """Equal for two runs that executed the same code at the same addresses equally often: `digest` all code,
+    `besides_vdso` all but the vDSO's.
 
     Blocks go in by address: the order in which threads first execute them is chance, and so is whether
     one that was unmapped and came back the same has one row or two.
     """
     blocks = [(int(address), code.hex()) for address, code in zip(table.address, table.code, strict=True)]
+    vdso = {block for block, module in zip(blocks, table.module, strict=True) if module == VDSO}
     counts: Counter[tuple[int, str, int]] = Counter()
     for block, times in zip(blocks, thread.entries.tolist(), strict=True):
         counts[*block, 0] += times
     for row, prefix, times in thread.partial.tolist():
         counts[*blocks[row], prefix] += times
-    left_out = {block for block, module in zip(blocks, table.module, strict=True) if module == besides}
-    rows = [(*key, times) for key, times in counts.items() if times and key[:2] not in left_out]
-    return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()
+    rows = sorted((*key, times) for key, times in counts.items() if times)
+    besides = [row for row in rows if row[:2] not in vdso]
+    digest = _digest(rows)
+    return {"digest": digest, "besides_vdso": digest if len(besides) == len(rows) else _digest(besides)}
+
+
+def _digest(rows: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def vectors(table: BlockTable, thread: ThreadCounts) -> str:
@@ -104,7 +110,7 @@ def vectors(table: BlockTable, thread: ThreadCounts) -> str:
         )
         for i in thread.intervals
     ]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest() if rows else ""
+    return _digest(rows) if rows else ""
 
 
 def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
@@ -126,8 +132,7 @@ def describe_thread(table: BlockTable, thread: ThreadCounts) -> dict[str, Any]:
         "intervals": [interval.instructions for interval in thread.intervals],
         "vectors": vectors(table, thread),
         "functions": {name: count for name, count in functions.items() if name and count},
-        "digest": digest(table, thread),
-        "besides_vdso": digest(table, thread, besides=VDSO),
+        **digests(table, thread),
         "faults": faults(table, thread),
     }
 

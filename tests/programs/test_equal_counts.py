@@ -79,6 +79,7 @@ def test_the_fast_engines_count_alike_what_reads_the_clock(tmp_path: Path) -> No
     assert block[0] == translate[0]
     (block_thread,), (translate_thread,) = block[1]["threads"], translate[1]["threads"]
     assert block_thread["instructions"] > 300_000
+    assert block_thread["faults"] == translate_thread["faults"] == []
     assert block_thread["besides_vdso"] != block_thread["digest"]
     assert block_thread["besides_vdso"] == translate_thread["besides_vdso"]
 

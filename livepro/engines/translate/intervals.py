@@ -207,7 +207,7 @@ class IntervalClock:
         self._emit(vector)
 
     def _emit(self, vector: npt.NDArray[np.int64]) -> None:
-        rows = np.flatnonzero(vector != 0)  # twice as fast as without the comparison
+        rows = np.flatnonzero(vector != 0)  # several times as fast as without the comparison
         if len(rows):
             counts = vector[rows].astype(np.uint64)
             self._tally.intervals.append(Interval(int(counts.sum()), rows.astype(np.int64), counts))
