@@ -94,7 +94,7 @@ def hello(classes: Path, place: Path, repeat: int, limit: float) -> None:
 def main(argv: Sequence[str]) -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.jvm", description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=3000, help="turns of each kernel (default: 3000)")
+    parser.add_argument("--turns", type=int, default=30_000, help="turns of each kernel (default: 30000)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, in turns (default: 3)")
     parser.add_argument("--hello", type=int, default=3, help="runs of the hello world (default: 3)")
     parser.add_argument("--limit", type=float, default=600, help="seconds that a run may take (default: 600)")

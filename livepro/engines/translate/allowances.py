@@ -14,6 +14,14 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.engines.translate.counters import Cells, Numbered, ThreadCounters
 
+FEW = 1 << 17
+"""If fewer instructions than this are left, none are given out in allowances: each block that is executed
+takes ten times as long, but all of them together no longer than a further round."""
+IN_ALLOWANCES = 2
+"""At most one of so many parts of what is left, about, is allowed and not used when the rest is used up."""
+LARGEST_CHUNK = 1 << 14
+"""Executions that are allowed at once, at most."""
+
 _FIRST = layout.COUNTERS // 8
 _MORE = layout.MORE // 8
 

@@ -75,6 +75,9 @@ class Emitter(Protocol):
     def resume(self) -> bytes:
         """What returns from signal handlers lead to, where they stay in the cache (else nothing)."""
 
+    def reclaim(self) -> bytes:
+        """Where a thread takes allowances back that blocks have not used (nothing, if there are none)."""
+
 
 class Backend(Protocol):
     """One instruction set's part of the engine. Implementations are stateless.

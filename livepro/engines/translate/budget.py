@@ -15,20 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import AllowingCounters
+from livepro.engines.translate.allowances import FEW, IN_ALLOWANCES, LARGEST_CHUNK, AllowingCounters
 
 INTERVAL, SHARE = 0, 1
 
 ENDLESS = 1 << 62
 
 _LAST, _SUPPLY, _CHUNK = layout.BUDGET // 8, layout.SUPPLY // 8, layout.CHUNK // 8
-# If fewer instructions than this are left, none are given out in allowances: each block that is executed
-# takes ten times as long, but all of them together no longer than a further stop.
-_FEW = 1 << 17
-_IN_ALLOWANCES = 16  # at most one of so many parts of what is left, about: that much will be withdrawn
 _FORGOTTEN = 16  # of the most that blocks with an allowance have had, one such part is forgotten at a stop
 _FIRST_CHUNK = 64
-_LARGEST_CHUNK = 1 << 14
 
 
 class Budget:
@@ -77,7 +72,7 @@ class Budget:
         """Give out anew what is left, when allowances have been withdrawn."""
         left = self._all_left()
         if self._counters is not None:
-            self._words[_CHUNK] = min(max(min(left) // (_IN_ALLOWANCES * self._each), 1), _LARGEST_CHUNK)
+            self._words[_CHUNK] = min(max(min(left) // (IN_ALLOWANCES * self._each), 1), LARGEST_CHUNK)
         self._fill(left)
 
     def _all_left(self) -> list[int]:
@@ -103,11 +98,11 @@ class Budget:
         if self._counters is not None and unspent > total:
             # By a command, this may be done to a thread that sleeps in a system call; one that woke in
             # the same moment would lose what it counts in it. A pause that ends is all that can ask for it,
-            # with less left of an interval than one part in `_IN_ALLOWANCES` of it.
+            # with less left of an interval than one part in `IN_ALLOWANCES` of it.
             self._counters.withdraw()
             unspent = 0
         free = max(total - unspent, -1)  # negative: the next block stops, whichever it is
-        last = free if self._counters is None or free < _FEW else 0
+        last = free if self._counters is None or free < FEW else 0
         self._words[_LAST], self._words[_SUPPLY] = last, free - last
         if unspent:
             self._resting = -2, -2  # as it never is

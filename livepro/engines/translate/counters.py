@@ -39,6 +39,11 @@ class Cells:
     def __len__(self) -> int:
         return len(self._slots)
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first cell, and the first behind those taken."""
+        return self.first, self.first + len(self._slots)
+
     def copy(self) -> Cells:
         """The same for a forked child."""
         other = Cells(self.first, original=self.original)

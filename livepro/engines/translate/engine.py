@@ -105,9 +105,8 @@ class TranslateEngine(Regions):
             create = sharing.create
             # One thread comes through a fork: one window of areas will do.
             data, areas = space.memory.data, space.memory.windows[0]
-            everything = [(0, layout.DATA_SIZE)]
             memories = memory.ThreadAreas(
-                create(data.size, data.base, executable=False, copy=(data, everything)),
+                create(data.size, data.base, executable=False, copy=(data, space.memory.used_data())),
                 [create(areas.size, areas.base, executable=False, copy=(areas, []))],
             )
             with contextlib.nullcontext() if space.guard is None else space.guard.checking():

@@ -31,6 +31,7 @@ class CodeFiles:
         self.bytes = 0
         self.gadget = 0
         self.resume = 0
+        self.reclaim = range(0)
         self.lookup = Lookup(memory, self._patch_at, backend.index_shift)
         self._link = backend.link
         self._stop = backend.stop
@@ -71,6 +72,10 @@ class CodeFiles:
                 self.resume = fixed.hot
                 self._write(fixed, self.resume, resume)
                 fixed.hot += len(resume)
+            reclaim = self.emitter.reclaim()
+            self.reclaim = range(fixed.hot, fixed.hot + len(reclaim))
+            self._write(fixed, fixed.hot, reclaim)
+            fixed.hot += len(reclaim)
         cache = Cache(file, module, key)
         self._begin(cache)
         return cache

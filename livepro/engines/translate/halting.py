@@ -211,6 +211,11 @@ class Halting(Leaving):
         if self._countdown is not Countdown.ALLOWANCES:
             return
         pc, space = self._pc(state.thread.tid), state.space
+        if pc in space.reclaim:
+            registers = state.thread.registers()
+            self._backend.catch_up(registers, state.words, state.area_address, state.thread.read)
+            state.thread.set_registers(registers)
+            pc = self._pc(state.thread.tid)
         place = space.locate(pc)
         if place is None or not place.block.counting(pc):
             return

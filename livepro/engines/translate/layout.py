@@ -19,7 +19,10 @@ WATCHED = LOOKUP + LOOKUP_ENTRIES * 8
 """65,536 bytes: not 0 for system calls that must stop, by the low 16 bits of the number."""
 DATA_ALIGNMENT = LOOKUP_ENTRIES * 8
 """Lets a lookup put the index into the address."""
-DATA_SIZE = WATCHED + (1 << 16)
+CELLS = WATCHED + (1 << 16)
+"""Two 32-bit words: the first of the counters in use, and the first behind them."""
+LENGTHS = CELLS + PAGE
+"""A 32-bit word for each counter: the instructions of its block."""
 
 # -- a thread's area
 
@@ -45,6 +48,12 @@ SUPPLY = 0x88
 """Instructions that blocks may be allowed to execute without asking each time (`allowances`)."""
 CHUNK = 0x90
 """Executions that a block takes from there at once."""
+RECLAIM = 0x98
+"""Where a block goes for which there are too few: what others have not used is taken back there."""
+RECLAIM_RETURN = 0xA0
+"""Where it goes on afterwards."""
+RECLAIM_SAVED = (0xA8, 0xB0, 0xB8)
+"""Registers borrowed there."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
@@ -59,6 +68,8 @@ MORE = COUNTERS + MAX_SLOTS * 8
 """A word for each counter: what its block has been allowed, and what it has executed beyond that and is
 not counted there (`allowances`)."""
 AREA_SIZE = MORE + MAX_SLOTS * 8
+DATA_SIZE = LENGTHS + MAX_SLOTS * 4
+"""Of the data window."""
 AREAS_PER_WINDOW = 32
 """Threads that share one mapping; more threads, more windows."""
 

@@ -274,6 +274,24 @@ class ThreadAreas:
         self.data = data
         self.windows = windows
         self._views: dict[int, npt.NDArray[np.uint64]] = {}
+        self._lengths = np.frombuffer(data.map, np.uint32, layout.MAX_SLOTS, layout.LENGTHS)
+        self._range = memoryview(data.map)[layout.CELLS : layout.CELLS + 8].cast("I")
+
+    def note_length(self, cell: int, length: int, used: tuple[int, int]) -> None:
+        """Let the process know how many instructions the block of a counter has, and which counters are
+        in use: the first, and the first behind them."""
+        self._lengths[cell] = length
+        self._range[0], self._range[1] = used
+
+    def note_lengths(self, cell: int, lengths: npt.NDArray[np.generic], used: tuple[int, int]) -> None:
+        """The same for counters from `cell` on."""
+        self._lengths[cell : cell + len(lengths)] = lengths
+        self._range[0], self._range[1] = used
+
+    def used_data(self) -> list[tuple[int, int]]:
+        """The ranges of the data window that hold anything, as (start, end) offsets."""
+        first, end = self._range
+        return [(0, layout.LENGTHS), (layout.LENGTHS + first * 4, layout.LENGTHS + end * 4)]
 
     def area(self, index: int) -> npt.NDArray[np.uint64]:
         """A thread's area as 64-bit words (uint64, AREA_SIZE / 8), live."""

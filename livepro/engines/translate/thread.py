@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.translate import layout
 from livepro.engines.translate.actions import Change
 from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.budget import Budget
@@ -113,6 +114,7 @@ class TranslatedThread:
     def keep_countdown(self, countdown: Countdown) -> None:
         """Begin to count down as copies do."""
         if countdown is Countdown.ALLOWANCES:
+            self.words[layout.RECLAIM // 8] = self.space.reclaim.start
             self.counters = allowing = AllowingCounters(self.words, self.space)
             self.budget = Budget(self.words, allowing)
         else:

@@ -70,7 +70,7 @@ class Translations(CodeFiles):
 
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
         """Let a forked child, whose memory holds copies of the files, have the same."""
-        child.gadget, child.resume = self.gadget, self.resume
+        child.gadget, child.resume, child.reclaim = self.gadget, self.resume, self.reclaim
         child._stops = self._stops.copy()
         child.grounds = [mine.fork(file) for mine, file in zip(self.grounds, caches, strict=True)]
         files = {
@@ -252,7 +252,8 @@ class Translations(CodeFiles):
         assert module is not None
         first, count = cache.first_slot, len(unit)
         self._restored.append(Restored(first, unit, module))
-        self.cells.take_all(first, count)
+        cell = self.cells.take_all(first, count)
+        self.memory.note_lengths(cell, unit.lengths[unit.row_of], self.cells.range)
         starts = unit.starts.astype(np.int64) + cache.base
         further = unit.counted != unit.ranks
         self.unrolled.add((unit.ranks[further] + first).tolist(), (unit.counted[further] + first).tolist())

@@ -387,6 +387,10 @@ class Emitter:
         """Nothing: returns from signal handlers are stepped."""
         return b""
 
+    def reclaim(self) -> bytes:
+        """Nothing: there are no allowances."""
+        return b""
+
     @staticmethod
     def landing(target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if x0 is the

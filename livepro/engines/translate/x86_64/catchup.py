@@ -12,8 +12,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Words
 from livepro.engines.translate.x86_64 import encode
+from livepro.engines.translate.x86_64.reclaiming import RECLAIMING
 
 _ORDER = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -45,6 +47,10 @@ def catch_up(registers: Any, words: Words, area: int, read: Read) -> bool:
     reads memory of the thread's: an address and a size.
     """
     pc = registers.rip
+    within = pc - int(words[layout.RECLAIM // 8])
+    if 0 <= within < len(RECLAIMING.code):
+        RECLAIMING.abandon(registers, words, within)
+        return True
     code = read(pc, 16)
     if len(code) < 16:
         return False
@@ -89,7 +95,8 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
     elif operation in ((0x01, 0x0C), (0x29, 0x0C)):  # add and sub of rcx, where flags are saved
         amount = registers.rcx if code[2] == 0x01 else -registers.rcx
         result = words[at] = int(words[at]) + amount & _ALL_64
-        registers.eflags = registers.eflags & ~_SIGN | (_SIGN if result >> 63 else 0)
+        flags = (_SIGN if result >> 63 else 0) | (_ZERO if result == 0 else 0)
+        registers.eflags = registers.eflags & ~(_SIGN | _ZERO) | flags
     else:
         return 0
     return 9
@@ -100,6 +107,9 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
     for nop in _NOPS:
         if code.startswith(nop):
             return len(nop)
+    if code.startswith(b"\x48\x8d\x0d"):  # lea rcx, [rip + disp32]
+        registers.rcx = registers.rip + 7 + _i32(code, 3)[0]
+        return 7
     lea = _LEA.get(code[:4])
     if lea is not None:
         name, added, constant = lea
@@ -180,6 +190,10 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
         return pc + 2 + code[1]
     if code[0] == 0x78:  # js, forward
         return pc + 2 + (code[1] if registers.eflags & _SIGN else 0)
+    if code[0] == 0x74:  # jz, forward
+        return pc + 2 + (code[1] if registers.eflags & _ZERO else 0)
+    if code.startswith(b"\x65\xff\x24\x25"):  # jmp gs:[offset]
+        return int(words[_i32(code, 4)[0] // 8])
     if code[0] == 0xE3:  # jrcxz, forward
         return pc + 2 + (code[1] if registers.rcx == 0 else 0)
     if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]

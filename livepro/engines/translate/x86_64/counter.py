@@ -9,6 +9,7 @@ from livepro.engines.translate.emitted import Cold, Countdown, Emitted, Field
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Kind
+from livepro.engines.translate.x86_64.reclaiming import LONGEST
 
 SAVE_RAX = encode.store_area(encode.RAX, layout.SPILL[0])
 SAVE_RCX = encode.store_area(encode.RCX, layout.SPILL[1])
@@ -154,6 +155,7 @@ class CounterEmitter:
         cell, more = layout.COUNTERS + slot * 8, layout.MORE + slot * 8
         fields: list[tuple[Field, int]] = []
         begins = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
+        again = len(begins)
         begins += encode.load_area(encode.RCX, layout.CHUNK) + encode.multiply_rcx(length)
         begins += encode.subtract_rcx(layout.SUPPLY)
         ends = encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
@@ -165,8 +167,15 @@ class CounterEmitter:
             many += encode.lea_increment(encode.RCX, -1)
         many += encode.subtract_rcx(cell)
         fields.append((Field.CELL, len(many) - 4))
-        # This execution alone.
-        one = encode.add_rcx(layout.SUPPLY) + encode.increment_area(more)
+        # This execution alone, if there are no more allowances; else what others have not used of theirs is
+        # taken back first.
+        one = encode.add_rcx(layout.SUPPLY)
+        if length <= LONGEST:
+            behind_lea = len(begins + encode.jump_if_negative(0) + many + encode.jump_short(0) + one)
+            behind_lea += len(encode.jump_if_zero(0) + encode.lea_rcx_back(0))
+            reclaim = encode.lea_rcx_back(behind_lea - again) + encode.jump_area(layout.RECLAIM)
+            one += encode.jump_if_zero(len(reclaim)) + reclaim
+        one += encode.increment_area(more)
         fields.append((Field.MORE, len(many) + len(encode.jump_short(0)) + len(one) - 4))
         if counted:
             one += encode.store_area_zero(cell)

@@ -134,6 +134,21 @@ def jump_indexed(table: int) -> bytes:
     return b"\xff\x24\xcd" + _u32(table)
 
 
+def jump_area(offset: int) -> bytes:
+    """jmp gs:[offset]"""
+    return b"\x65\xff\x24\x25" + _i32(offset)
+
+
+def lea_rcx_back(distance: int) -> bytes:
+    """lea rcx, [rip - distance]: from the end of the instruction"""
+    return b"\x48\x8d\x0d" + _i32(-distance)
+
+
+def jump_if_zero(displacement: int) -> bytes:
+    """jz rel8, forward"""
+    return b"\x74" + bytes((displacement,))
+
+
 def jump_far_away(target: int) -> bytes:
     """jmp [rip + 2] and the target behind it: reaches anywhere.
 
