@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from livepro.engines.translate import budget, running
+from livepro.engines.translate.x86_64 import reclaiming
 
 
 def allow_always() -> None:
     """From now on, in this process, and nearly to the end of an interval."""
     running._LONG = 0
-    budget._FEW = 20
+    budget.FEW = reclaiming.FEW = 20
 
 
 def heeded(options: dict[str, Any]) -> dict[str, Any]:

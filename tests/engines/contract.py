@@ -93,7 +93,7 @@ class EngineContract:
 
     def test_proved_counts(self, fixture: Fixture, builder: Builder, run: Runner) -> None:
         if fixture.missing:
-            pytest.skip(f"the CPU has no {' '.join(fixture.missing)}")
+            pytest.skip(f"the processor, or its emulation, has no {' '.join(fixture.missing)}")
         program = builder.assembly(fixture)
         seen = run(program, *fixture.args)
         got = [

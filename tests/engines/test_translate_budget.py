@@ -14,7 +14,7 @@ import pytest
 import livepro
 from fixtures import Builder
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import AllowingCounters
+from livepro.engines.translate.allowances import IN_ALLOWANCES, AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
 from livepro.engines.translate.counters import HALVES, Cells
 from livepro.engines.translate.engine import TranslateEngine
@@ -231,4 +231,4 @@ def test_allowances_are_as_large_as_befits_all_blocks_that_had_some() -> None:
         budget.set(INTERVAL, 10_000_000)
         budget.level()
         chunks.append(int(blocks.words[layout.CHUNK // 8]))
-    assert chunks == [10_000_000 // (16 * 400), 10_000_000 // (16 * 375)]
+    assert chunks == [10_000_000 // (IN_ALLOWANCES * 400), 10_000_000 // (IN_ALLOWANCES * 375)]

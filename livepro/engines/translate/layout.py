@@ -54,6 +54,8 @@ RECLAIM_RETURN = 0xA0
 """Where it goes on afterwards."""
 RECLAIM_SAVED = (0xA8, 0xB0, 0xB8)
 """Registers borrowed there."""
+RECLAIM_ASKING = 0xC0
+"""The instructions of that block."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""

@@ -9,7 +9,6 @@ from livepro.engines.translate.emitted import Cold, Countdown, Emitted, Field
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.facts import ALL, ARITHMETIC, Kind
-from livepro.engines.translate.x86_64.reclaiming import LONGEST
 
 SAVE_RAX = encode.store_area(encode.RAX, layout.SPILL[0])
 SAVE_RCX = encode.store_area(encode.RCX, layout.SPILL[1])
@@ -170,11 +169,11 @@ class CounterEmitter:
         # This execution alone, if there are no more allowances; else what others have not used of theirs is
         # taken back first.
         one = encode.add_rcx(layout.SUPPLY)
-        if length <= LONGEST:
-            behind_lea = len(begins + encode.jump_if_negative(0) + many + encode.jump_short(0) + one)
-            behind_lea += len(encode.jump_if_zero(0) + encode.lea_rcx_back(0))
-            reclaim = encode.lea_rcx_back(behind_lea - again) + encode.jump_area(layout.RECLAIM)
-            one += encode.jump_if_zero(len(reclaim)) + reclaim
+        reclaim = encode.store_area_immediate(layout.RECLAIM_ASKING, length)
+        behind_lea = len(begins + encode.jump_if_negative(0) + many + encode.jump_short(0) + one)
+        behind_lea += len(encode.jump_if_zero(0) + reclaim + encode.lea_rcx_back(0))
+        reclaim += encode.lea_rcx_back(behind_lea - again) + encode.jump_area(layout.RECLAIM)
+        one += encode.jump_if_zero(len(reclaim)) + reclaim
         one += encode.increment_area(more)
         fields.append((Field.MORE, len(many) + len(encode.jump_short(0)) + len(one) - 4))
         if counted:

@@ -15,10 +15,6 @@ from livepro.engines.translate.allowances import FEW, IN_ALLOWANCES, LARGEST_CHU
 from livepro.engines.translate.backend import Words
 from livepro.engines.translate.x86_64 import encode
 
-LONGEST = 1 << 13
-"""Blocks of more instructions do not come here. Among those that share what is left at least so many
-instructions are reckoned, so that there is enough for whoever asks."""
-
 _RAX, _RCX, _RDX, _RBX = range(4)
 _BORROWED = tuple(zip((_RAX, _RBX, _RDX), layout.RECLAIM_SAVED, strict=True))
 _NAMES = {_RAX: "rax", _RBX: "rbx", _RDX: "rdx"}
@@ -36,7 +32,8 @@ class Reclaiming:
         for register, word in _BORROWED:
             out += encode.store_area(register, word)
         self.saved = len(out)
-        out += b"\x31\xdb"  # xor ebx, ebx: instructions of the blocks that had an allowance
+        # mov ebx, gs:[asking]: instructions of the block that asks and of those that had an allowance
+        out += b"\x65\x8b\x1c\x25" + _i32(layout.RECLAIM_ASKING)
         out += b"\x8b\x0c\x25" + _i32(data + layout.CELLS + 4)  # mov ecx, [behind the last counter]
         again = len(out)
         out += b"\x3b\x0c\x25" + _i32(data + layout.CELLS)  # cmp ecx, [the first]
@@ -59,9 +56,10 @@ class Reclaiming:
         out += encode.load_area(_RAX, layout.SUPPLY)
         out += b"\x48\x3d" + _i32(FEW) + b"\x7c\x00"  # cmp rax, FEW; jl: none are given out
         few = len(out)
+        out += b"\x65\x48\x3b\x04\x25" + _i32(layout.RECLAIM_ASKING)  # cmp rax, gs:[asking]
+        out += b"\x7c\x00"  # jl: likewise
+        too_few = len(out)
         out += b"\x48\x69\xdb" + _i32(IN_ALLOWANCES)  # imul rbx, rbx, IN_ALLOWANCES
-        out += b"\x48\x81\xfb" + _i32(LONGEST) + b"\x73\x05"  # cmp rbx, LONGEST; jae
-        out += b"\xbb" + _i32(LONGEST)  # mov ebx, LONGEST
         out += b"\x31\xd2\x48\xf7\xf3"  # xor edx, edx; div rbx
         out += b"\x48\x3d" + _i32(LARGEST_CHUNK) + b"\x76\x05"  # cmp rax, LARGEST_CHUNK; jbe
         out += b"\xb8" + _i32(LARGEST_CHUNK)  # mov eax, LARGEST_CHUNK
@@ -69,7 +67,7 @@ class Reclaiming:
         out += encode.store_area(_RAX, layout.CHUNK)
         out += b"\xeb\x00"
         done = len(out)
-        out[few - 1] = done - few
+        out[few - 1], out[too_few - 1] = done - few, done - too_few
         out += b"\x65\x48\x01\x04\x25" + _i32(layout.BUDGET)  # add gs:[budget], rax
         self.moved = len(out)
         out += encode.store_area_zero(layout.SUPPLY)
