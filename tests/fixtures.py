@@ -115,7 +115,7 @@ def completes_int1() -> bool:
     """Whether int1 completes here. On some virtual machines (AMD's processors under KVM) its trap names
     the instruction itself, and a handler that returns executes it again and again."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return subprocess.run([sys.executable, "-c", _INT1], timeout=10).returncode == 0
+        return subprocess.run([sys.executable, "-c", _INT1], timeout=3).returncode == 0
     return False
 
 

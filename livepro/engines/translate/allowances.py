@@ -2,8 +2,9 @@
 
 A counter is minus the executions that its block has been allowed and has not made yet. One that is
 used up takes a further allowance for its block from the budget (`layout.CHUNK` executions), which is
-noted beside it (`layout.MORE`): the two together are what has been executed. When there is no more to be
-had, each execution takes its own from the budget, and is counted beside the counter, which stays 0.
+noted beside it (`layout.MORE`): the two together are what has been executed. When the supply is too
+small, what others have not used is taken back first; when there is no more to be had, each execution
+takes its own from the budget, and is counted beside the counter, which stays 0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from livepro.engines.translate.counters import Cells, Numbered, ThreadCounters
 
 FEW = 1 << 17
 """If fewer instructions than this are left, none are given out in allowances: each block that is executed
-takes ten times as long, but all of them together no longer than a further round."""
+takes ten times as long, but all of them together no longer than taking back once more."""
 IN_ALLOWANCES = 2
 """At most one of so many parts of what is left, about, is allowed and not used when the rest is used up."""
 LARGEST_CHUNK = 1 << 14

@@ -3,7 +3,8 @@
 Each block takes its length from it when it is counted, and stops if that makes it negative: the
 first block that goes beyond stops. Where copies know allowances (`Countdown.ALLOWANCES`) a block
 takes enough for many executions at once (`allowances`), as long as there is more left than a
-little. A thread that stops before nothing is left has its allowances withdrawn, and gets smaller ones.
+little. When the supply of them is used up, the thread itself takes back what blocks have not used, and gives
+smaller ones out (`x86_64.reclaiming`); whenever it stops, the tracer does.
 
 What is left is the smaller of what is left of an interval of the thread's basic block
 vectors and of its share of a region's instructions (`regions`).
