@@ -7,18 +7,18 @@ they are read here, so that a count stands in one place only, beside its proof.
 from __future__ import annotations
 
 import ast
-import contextlib
 import hashlib
 import operator
 import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from fuzz.machine import completes_int1
 
 ROOT = Path(__file__).resolve().parent.parent / "fixtures"
 ASM_FLAGS = (
@@ -99,24 +99,6 @@ def cpu_flags() -> frozenset[str]:
     """The CPU's feature flags, as /proc/cpuinfo spells them."""
     found = re.search(r"^(?:flags|Features)\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return frozenset(found[1].split() if found else ())
-
-
-_INT1 = """
-import ctypes, mmap, signal
-signal.signal(signal.SIGTRAP, lambda *_: None)
-code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-code.write(bytes((0xF1, 0xC3)))  # int1; ret
-ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
-"""
-
-
-@cache
-def completes_int1() -> bool:
-    """Whether int1 completes here. On some virtual machines (AMD's processors under KVM) its trap names
-    the instruction itself, and a handler that returns executes it again and again."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return subprocess.run([sys.executable, "-c", _INT1], timeout=3).returncode == 0
-    return False
 
 
 def evaluate(expression: str) -> int:

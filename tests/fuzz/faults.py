@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from iced_x86 import Code, Register
 
-from tests.fixtures import completes_int1
-
 from . import asm
 from .asm import RAX, RSP
 from .code import Item, Label, Node, Raw
 from .control import Scope, call_to
+from .machine import completes_int1
 
 
 def fault(scope: Scope) -> Node:
