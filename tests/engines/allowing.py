@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from livepro.engines.translate import budget, running
-from livepro.engines.translate.x86_64 import reclaiming
 
 
 def allow_always() -> None:
     """From now on, in this process, and nearly to the end of an interval."""
+    from livepro.engines.translate.x86_64 import reclaiming  # which other machines cannot load
+
     running._LONG = 0
     budget.FEW = reclaiming.FEW = 20
 
