@@ -124,12 +124,18 @@ def test_who_has_no_allowance_is_given_one_out_of_the_way() -> None:
     *lines, back = disassembled(cold.code)
     assert lines[: len(ASKS)] == ASKS
     assert lines[len(ASKS)].startswith("js ")
+    again = cold.code.index(encode.load_area(encode.RCX, layout.CHUNK))
+    one = cold.code.index(encode.increment_area(layout.MORE + 3 * 8))
     assert lines[len(ASKS) + 1 : -len(GOES_BACK)] == [
         f"mov rcx, {CHUNK}",
         f"add {MORE}, rcx",
         f"sub {COUNTER}, rcx",
         f"jmp {CACHE + cold.stop + 1:#x}",
         f"add {SUPPLY}, rcx",
+        f"je {CACHE + one:#x}",
+        f"mov dword ptr gs:[{layout.RECLAIM_ASKING:#x}], 2",
+        f"lea rcx, [rip - {one - 8 - again:#x}]",
+        f"jmp qword ptr gs:[{layout.RECLAIM:#x}]",
         f"inc {MORE}",
         f"mov {COUNTER}, 0",
         f"sub {BUDGET}, 2",
