@@ -171,8 +171,8 @@ def forget_carry(made: Assembled) -> bytes:
             instruction.code = getattr(Code, name.replace("ADC_", "ADD_"))
             encoder.encode(instruction, at)
             code = encoder.take_buffer()
-            assert len(code) == length
-            out[at - made.address : at - made.address + length] = code
+            if len(code) == length:  # else these bytes are an instruction only with those that follow
+                out[at - made.address : at - made.address + length] = code
     return bytes(out)
 
 
