@@ -17,7 +17,8 @@ class CodeFiles:
     `grounds` are the files, `caches` what copies are put into. `dropped` is the generation of copies
     before this one, as long as threads may be in it, `waited` what is left of others for threads (by
     tid) that sleep there. `bytes` are those that copies take. `gadget` and `resume` are the addresses
-    of a system call and of what returns from signal handlers lead to (0: none is needed).
+    of a system call and of what returns from signal handlers lead to (0: none is needed), `reclaim` those at
+    which threads take allowances back.
     """
 
     def __init__(self, memory: ThreadAreas, backend: Backend, emitter: Emitter) -> None:
