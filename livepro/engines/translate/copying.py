@@ -32,7 +32,8 @@ class CopiedTranslations(ChangingTranslations):
     ) -> Block:
         """Write a copy of the block of `slot` that counts for slot `own`."""
         cell = self.cells.take(own)
-        self.memory.note_length(cell, len(source.facts), self.cells.range)
+        if self.reclaim:
+            self.memory.note_lengths(cell, (len(source.facts),), self.cells.range)
         details = self.emitter.emit(source, at, cell, self._live_out, self._check, owed)
         if not self.cells.original and (details.owed or details.more_budgets):
             details.owed = tuple((self._slot_of(cell), length) for cell, length in details.owed)

@@ -8,7 +8,7 @@ import mmap
 import os
 import resource
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -277,14 +277,11 @@ class ThreadAreas:
         self._lengths = np.frombuffer(data.map, np.uint32, layout.MAX_SLOTS, layout.LENGTHS)
         self._range = memoryview(data.map)[layout.CELLS : layout.CELLS + 8].cast("I")
 
-    def note_length(self, cell: int, length: int, used: tuple[int, int]) -> None:
-        """Let the process know how many instructions the block of a counter has, and which counters are
-        in use: the first, and the first behind them."""
-        self._lengths[cell] = length
-        self._range[0], self._range[1] = used
-
-    def note_lengths(self, cell: int, lengths: npt.NDArray[np.generic], used: tuple[int, int]) -> None:
-        """The same for counters from `cell` on."""
+    def note_lengths(
+        self, cell: int, lengths: Sequence[int] | npt.NDArray[np.generic], used: tuple[int, int]
+    ) -> None:
+        """Let the process know how many instructions the blocks of the counters from `cell` on have, and
+        which counters are in use: the first, and the first behind them."""
         self._lengths[cell : cell + len(lengths)] = lengths
         self._range[0], self._range[1] = used
 

@@ -253,7 +253,8 @@ class Translations(CodeFiles):
         first, count = cache.first_slot, len(unit)
         self._restored.append(Restored(first, unit, module))
         cell = self.cells.take_all(first, count)
-        self.memory.note_lengths(cell, unit.lengths[unit.row_of], self.cells.range)
+        if self.reclaim:
+            self.memory.note_lengths(cell, unit.lengths[unit.row_of], self.cells.range)
         starts = unit.starts.astype(np.int64) + cache.base
         further = unit.counted != unit.ranks
         self.unrolled.add((unit.ranks[further] + first).tolist(), (unit.counted[further] + first).tolist())

@@ -21,34 +21,24 @@ from collections.abc import Callable, Mapping, Sequence
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.aarch64 import encode, relocation
-from livepro.engines.translate.aarch64.encode import BASE, LINK, X0, X1
+from livepro.engines.translate.aarch64.counter import BRK, LOAD_PAIR, SAVE_PAIR, CounterEmitter
+from livepro.engines.translate.aarch64.encode import LINK, X0, X1
 from livepro.engines.translate.aarch64.facts import Exclusive, Facts, Kind
-from livepro.engines.translate.aarch64.machine import SPILL_PAIR
 from livepro.engines.translate.backend import Owed
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 
-_BRK = encode.pack([encode.BRK])
-_SAVE_PAIR = encode.store_pair(X0, X1, BASE, SPILL_PAIR)
-_LOAD_PAIR = encode.load_pair(X0, X1, BASE, SPILL_PAIR)
-
-_NEAR = 1 << 15  # reach of ldr xt, [xn, #imm12 * 8]
 _NEVER = 1 << 32  # an offset behind any copy
 _NUMBER = 8  # the register with a system call's number
-_INDIRECT = frozenset((Kind.RETURN, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL))
-
-Counter = tuple[int, tuple[int, ...], int]
-"""Before which instruction to count (-1: in the lookup), registers that are free there, and before
-which instruction these are the program's own again."""
 
 
-class Emitter:
+class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     with a `countdown` each counter has the interval check."""
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
+        super().__init__(countdown)
         self._watched = watched
-        self._budgeted = bool(countdown)
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
         self._table = data + layout.WATCHED
 
@@ -202,106 +192,12 @@ class Emitter:
                 return index + 1
         return len(facts_of) + 1
 
-    # -- counting
-
-    def _count_all(self, emitted: Emitted, owed: Owed) -> None:
-        for slot, length in owed:
-            self._count(emitted, slot, length, ())
-            if emitted.budget is not None:
-                emitted.more_budgets += ((*emitted.budget, slot),)
-                emitted.budget = None
-
-    def _place_counter(self, facts_of: list[Facts]) -> Counter:
-        """Where to count: outside of exclusive sequences, where registers are dead if possible.
-
-        A register is dead where an instruction further on overwrites it before
-        any reads it, and none in between can fault or be seen from outside.
-        """
-        last = len(facts_of) - 1
-        kind = facts_of[last].kind
-        exclusives = [index for index, facts in enumerate(facts_of) if facts.exclusive]
-        if exclusives:
-            first = exclusives[0]
-            return (first + 1 if facts_of[first].exclusive is Exclusive.CLOSES else 0), (), 0
-        if self._budgeted:  # before it has executed any of what would be too much
-            return 0, (), 0
-        if kind in _INDIRECT:
-            return -1, (), 0
-        dead = best = 0
-        place = 0
-        for index in range(last, -1, -1):
-            facts = facts_of[index]
-            if kind is Kind.CALL and index == last:
-                dead = 1 << LINK
-            else:
-                dead = 0 if facts.may_fault else dead & ~facts.mentions | facts.kills
-            if dead and dead.bit_count() >= min(best.bit_count(), 2):
-                place, best = index, dead
-        free = [register for register in range(31) if best >> register & 1 and register != BASE]
-        if not free:
-            return 0, (), 0
-        clean = place
-        wanted = sum(1 << register for register in free[:2])
-        while wanted and clean < last:
-            wanted &= ~facts_of[clean].kills
-            clean += 1
-        return place, tuple(free[:2]), last + 1 if wanted else clean
-
-    def _count(self, emitted: Emitted, slot: int, length: int, free: tuple[int, ...]) -> None:
-        """The counter itself, and the interval check if asked for."""
-        cell = layout.COUNTERS + slot * 8
-        needed = 1 if cell < _NEAR else 2
-        if len(free) >= needed:
-            self._counting(emitted, cell, length, *free[:needed])
-        elif needed == 1:
-            self._spilled(emitted, X0, cell, length)
-        elif free:
-            other = X0 if free[0] != X0 else X1
-            emitted.code.extend(encode.pack([encode.store(other, BASE, SPILL_PAIR)]))
-            self._counting(emitted, cell, length, free[0], other)
-            emitted.code.extend(encode.pack([encode.load(other, BASE, SPILL_PAIR)]))
-        else:
-            emitted.code.extend(encode.pack([_SAVE_PAIR]))
-            self._counting(emitted, cell, length, X0, X1)
-            emitted.code.extend(encode.pack([_LOAD_PAIR]))
-        emitted.counted = len(emitted.code)
-
-    def _spilled(self, emitted: Emitted, register: int, cell: int, length: int) -> None:
-        emitted.code.extend(encode.pack([encode.store(register, BASE, SPILL_PAIR)]))
-        self._counting(emitted, cell, length, register)
-        emitted.code.extend(encode.pack([encode.load(register, BASE, SPILL_PAIR)]))
-
-    def _counting(self, emitted: Emitted, cell: int, length: int, value: int, where: int = BASE) -> None:
-        """Count with registers at hand: `where` is one to form the cell's address in, if it is far."""
-        words = []
-        if where != BASE:
-            words.append(encode.add_immediate(where, BASE, cell >> 12, high=True))
-            cell &= 0xFFF
-        words.append(encode.load(value, where, cell))
-        words.append(encode.add_immediate(value, value, 1))
-        words.append(encode.store(value, where, cell))
-        out = emitted.code
-        emitted.tallied = len(out) + 4 * len(words)
-        if self._budgeted:
-            words.append(encode.load(value, BASE, layout.BUDGET))
-            if length >> 12:
-                words.append(encode.subtract_immediate(value, value, length >> 12, high=True))
-            words.append(encode.subtract_immediate(value, value, length & 0xFFF))
-            words.append(encode.store(value, BASE, layout.BUDGET))
-            emitted.charged = len(out) + 4 * len(words)
-            words.append(encode.branch_if_positive(value, 8))
-            out += encode.pack(words)
-            emitted.budget = (len(out), len(out) + 4)
-            out += _BRK
-        else:
-            out += encode.pack(words)
-
     # -- instructions that are not just copied
 
     def _compare_source(self, emitted: Emitted, block: SourceBlock, index: int, at: int) -> None:
         """Stop if the program's bytes from instruction `index` on are no longer those copied."""
         out = emitted.code
-        out += encode.pack([_SAVE_PAIR])
+        out += encode.pack([SAVE_PAIR])
         for offset in block.offsets[index:-1]:
             address = block.pc + offset
             source = int.from_bytes(block.code[offset : offset + 4], "little")
@@ -312,8 +208,8 @@ class Emitter:
             words.append(encode.branch_if_zero(X1, 8))
             out += encode.pack(words)
             emitted.changes += ((len(out), index),)
-            out += _BRK
-        out += encode.pack([_LOAD_PAIR])
+            out += BRK
+        out += encode.pack([LOAD_PAIR])
 
     @staticmethod
     def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
@@ -321,7 +217,7 @@ class Emitter:
         `behind` (right behind the stop if not said)."""
         out = emitted.code
         emitted.natives += ((len(out), index, behind or len(out) + 4),)
-        out += _BRK
+        out += BRK
 
     def _system_call(self, emitted: Emitted, facts_of: list[Facts], index: int) -> None:
         out = emitted.code
@@ -330,11 +226,11 @@ class Emitter:
             self._native(emitted, index)
             return
         if number < 0:
-            words = [_SAVE_PAIR, *encode.constant(X0, self._table), encode.low_halfword(X1, _NUMBER)]
-            words += [encode.load_byte_indexed(X0, X0, X1), encode.branch_if_zero(X0, 12), _LOAD_PAIR]
+            words = [SAVE_PAIR, *encode.constant(X0, self._table), encode.low_halfword(X1, _NUMBER)]
+            words += [encode.load_byte_indexed(X0, X0, X1), encode.branch_if_zero(X0, 12), LOAD_PAIR]
             out += encode.pack(words)
             self._native(emitted, index, len(out) + 12)
-            out += encode.pack([_LOAD_PAIR])
+            out += encode.pack([LOAD_PAIR])
         else:
             # So that the instruction is not where its mark is: whoever is there has executed it.
             out += encode.pack([encode.NOP])
@@ -361,7 +257,7 @@ class Emitter:
         """Bring the target into x0 and look it up. The table leads to a landing that checks x0
         and gives x0 and x1 back, or to a stop."""
         out = emitted.code
-        out += encode.pack([_SAVE_PAIR])
+        out += encode.pack([SAVE_PAIR])
         if counts:
             self._counting(emitted, *self._cell(slot, len(block.facts)))
             emitted.counted = len(out)
@@ -370,11 +266,6 @@ class Emitter:
             out += encode.pack(encode.address(LINK, at + len(out), block.end))
             emitted.returns_to = block.end
         out += self._lookup
-
-    @staticmethod
-    def _cell(slot: int, length: int) -> tuple[int, ...]:
-        cell = layout.COUNTERS + slot * 8
-        return (cell, length, X0) if cell < _NEAR else (cell, length, X0, X1)
 
     # -- what is not a copy
 
@@ -401,4 +292,4 @@ class Emitter:
         words = encode.constant(X1, target)
         words += [encode.subtract(X1, X0, X1), encode.branch_if_zero(X1, 8)]
         otherwise = 4 * len(words)
-        return Landing(encode.pack([*words, encode.B, _LOAD_PAIR]), otherwise, 0)
+        return Landing(encode.pack([*words, encode.B, LOAD_PAIR]), otherwise, 0)

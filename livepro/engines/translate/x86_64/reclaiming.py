@@ -24,8 +24,8 @@ _i32 = struct.Struct("<i").pack
 
 
 class Reclaiming:
-    """The code for one data window, at `data`, and what a tracer must know of it: the offsets behind
-    which registers are saved, at which they are given back, and at which a counter is half done."""
+    """The code for one data window, at `data`, and what a tracer must know of it: the offsets from
+    which on registers are saved, and between which a counter is half done."""
 
     def __init__(self, data: int) -> None:
         out = bytearray(encode.store_area(_RCX, layout.RECLAIM_RETURN))
@@ -72,7 +72,6 @@ class Reclaiming:
         self.moved = len(out)
         out += encode.store_area_zero(layout.SUPPLY)
         out[done - 1] = len(out) - done
-        self.restoring = len(out)
         for register, word in _BORROWED:
             out += encode.load_area(register, word)
         out += encode.jump_area(layout.RECLAIM_RETURN)
