@@ -7,6 +7,7 @@ from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.catchup import catch_up
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
+from livepro.engines.translate.x86_64.tables import jump_table
 
 
 class X86_64:
@@ -43,6 +44,7 @@ class X86_64:
     give_back = staticmethod(machine.give_back)
     retreat = staticmethod(machine.retreat)
     prepare_return = staticmethod(machine.prepare_return)
+    jump_table = staticmethod(jump_table)
     catch_up = staticmethod(catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = None

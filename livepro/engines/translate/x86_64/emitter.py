@@ -20,6 +20,7 @@ from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RA
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 from livepro.engines.translate.x86_64.reclaiming import Reclaiming
+from livepro.engines.translate.x86_64.tables import dispatch, jump_table
 
 _S_REP, _S_REP_COUNT, _S_RSP, _S_BELOW_STACK = layout.SPILL[2:6]
 _SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
@@ -92,6 +93,7 @@ class Emitter(CounterEmitter):
         live_out: Callable[[SourceBlock], int],
         check: Check,
         owed: Owed | None = None,
+        stubs: int = 0,
     ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`.
 
@@ -122,6 +124,9 @@ class Emitter(CounterEmitter):
             self._compare_source(emitted, block, 0)
             special = range(len(facts_of))
         runs.append((0, len(out)))
+        table = jump_table(block) if stubs and 0 <= counter < len(facts_of) - 1 else None
+        if table is not None:
+            special = [index for index in special if index < len(facts_of) - 2] + [len(facts_of) - 2]
         number = -1
         start = 0  # where the run of instructions not yet copied begins
         for index in special if counter < 0 or counter in special else sorted((*special, counter)):
@@ -134,6 +139,12 @@ class Emitter(CounterEmitter):
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
             runs.append((index, len(out)))
+            if table is not None and index == len(facts_of) - 2:
+                out += dispatch(table.register, stubs)
+                emitted.fields.append((Field.INSIDE, len(out) - 6 - (table.register > 7)))
+                runs.append((len(facts_of), len(out)))
+                start = offsets[-1]
+                break
             if facts.simple:
                 continue
             kind = facts.kind
