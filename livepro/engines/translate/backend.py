@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,18 @@ WHEN_TOLD = -1
 
 Owed = Sequence[tuple[int, int]]
 """Blocks that have been executed and not counted: slot, length."""
+
+
+ENTRIES = 256
+"""Of a jump table: what one byte can choose."""
+
+
+class JumpTable(NamedTuple):
+    """Where a table of `ENTRIES` addresses is, and the number of the register that holds the index first
+    and the entry then."""
+
+    address: int
+    register: int
 
 
 class Text(Protocol):
@@ -60,10 +72,13 @@ class Emitter(Protocol):
         live_out: Callable[[SourceBlock], int],
         check: Check,
         owed: Owed | None = None,
+        stubs: int = 0,
     ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`; `check` says whether its
         source may change, `live_out` which flags its direct successors may read. `owed`: the
-        copy is only entered within an exclusive sequence (see `Emitted.within`)."""
+        copy is only entered within an exclusive sequence (see `Emitted.within`). `stubs`: where
+        those of the jump table are (`table_stub`) by which the block branches, or any address, to see how
+        long such a copy is; 0 if there are none."""
 
     def padding(self, at: int, before: int) -> bytes:
         """What to put at `at` so that a branch's field `before` bytes behind is aligned."""
@@ -154,6 +169,13 @@ class Backend(Protocol):
 
     def raises_trap(self, encoding: bytes) -> bool:
         """Whether an instruction raises a trap that looks like a step's."""
+
+    def jump_table(self, block: SourceBlock) -> JumpTable | None:
+        """The table that a block branches by at its end, if it can branch to the table's stubs instead."""
+
+    def table_stub(self, table: JumpTable, entry: int) -> tuple[bytes, int]:
+        """What an entry's branch leads to: leaves the entry in the register and goes on over a branch
+        whose field is at the end. All are of one size. Also the offset at which it is gone into."""
 
     # -- stopped threads
 

@@ -136,6 +136,7 @@ class Record:
         self.fields: defaultdict[Field, list[int]] = defaultdict(list)
         self.links: list[tuple[int, int]] = []
         self.landings: list[tuple[int, int, int, bool]] = []
+        self.tables: list[int] = []
 
     def copy(self) -> Record:
         """The same for a forked child to go on with."""
@@ -144,6 +145,7 @@ class Record:
             other.fields[kind] = positions.copy()
         other.links = self.links.copy()
         other.landings = self.landings.copy()
+        other.tables = self.tables.copy()
         return other
 
 

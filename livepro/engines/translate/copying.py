@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from livepro.engines.translate.x86_64 import tables
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache
 from livepro.engines.translate.changing import ChangingTranslations
@@ -29,7 +26,6 @@ class CopiedTranslations(ChangingTranslations):
         self._queue: list[int] = []
         self._returns: list[int] = []
         self._urgent: list[int] = []
-        self._tables = {}
 
     def _copy(
         self, cache: Cache, at: int, source: SourceBlock, slot: int, own: int, owed: Owed | None = None
@@ -38,7 +34,8 @@ class CopiedTranslations(ChangingTranslations):
         cell = self.cells.take(own)
         if self.reclaim:
             self.memory.note_lengths(cell, (len(source.facts),), self.cells.range)
-        details = self.emitter.emit(source, at, cell, self._live_out, self._check, owed, self._stubs(cache, source))
+        stubs = self._stubs(cache, source)
+        details = self.emitter.emit(source, at, cell, self._live_out, self._check, owed, stubs)
         if not self.cells.original and (details.owed or details.more_budgets):
             details.owed = tuple((self._slot_of(cell), length) for cell, length in details.owed)
             details.more_budgets = tuple(
@@ -87,34 +84,8 @@ class CopiedTranslations(ChangingTranslations):
         return place
 
     def _stubs(self, cache: Cache, source: SourceBlock) -> int:
-        """Where the stubs for the jump table are by which a block branches; 0 if it does not."""
-        table = self.backend.jump_table(source)
-        if table is None or self._check is not Check.NEVER:
-            return 0
-        known = self._tables.get(table)
-        if known is None:
-            known = self._tables[table] = self._fill_stubs(cache, source.pc, table)
-        return known
-
-    def _fill_stubs(self, cache, pc, table) -> int:
-        space = self.process.space
-        size = tables.ENTRIES * 8
-        holds, code = space.find(table.address), space.find(pc)
-        if holds is None or code is None or not holds.file_backed or holds.writable or table.address + size > holds.end:
-            return 0
-        entries = np.frombuffer(self.process.memory.read(table.address, size), np.uint64)
-        begin = (cache.cold + 15 & -16)
-        if ((entries < code.start) | (entries >= code.end)).any() or code.end >= 1 << 31 or begin >= 1 << 31:
-            return 0
-        waiting = len(self._queue)
-        texts = [tables.stub(table, entry) for entry in entries.tolist()]
-        begin = self._cold(cache, b"".join(text for text, _ in texts), 16)
-        for n, entry in enumerate(entries.tolist()):
-            end = begin + (n + 1) * tables.STUB
-            cache.record.fields[Field.FIXED].append(end - 9)
-            self._exit(cache, end - 4, entry)
-        del self._queue[waiting:]
-        return begin + texts[0][1]
+        """Where a block leads that branches by a jump table (`tables`); 0 for all others."""
+        raise NotImplementedError
 
     def _put_aside(self, cache: Cache, block: Block) -> None:
         """Put the comparison of a copy out of the way, if it may be, and let the copy lead there."""

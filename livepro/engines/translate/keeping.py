@@ -12,11 +12,13 @@ import livepro.isa
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Cache
 from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.tables import LOW
 from livepro.engines.translate.unit import FIELD_ARRAYS, Array, Origin, Unit, order_by_heat, renumber
 from livepro.isa import kinds as kinds_of
 from livepro.isa.kinds import Kinds
 from livepro.linux.depot import Depot
 from livepro.linux.proc import Mapping
+from livepro.linux.written import written_to
 from livepro.model import Instruction
 
 _MEBIBYTE = 1 << 20
@@ -29,31 +31,6 @@ def cache_size(module: Mapping) -> int:
     return min(2 * half, layout.CACHE_SIZE)
 
 
-def _written_to(pid: int, module: Mapping) -> bool:
-    """Whether a process has changed, or somebody in it, what a private mapping of a file holds."""
-    size = module.end - module.start
-    try:
-        with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
-            entries = os.pread(file.fileno(), size // layout.PAGE * 8, module.start // layout.PAGE * 8)
-        # Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 a file's page.
-        kind = np.frombuffer(entries, np.uint64) >> np.uint64(61)
-        own = np.flatnonzero((kind != 0) & (kind & np.uint64(1) == 0)) * layout.PAGE
-        if not len(own):
-            return False
-        with (
-            open(f"/proc/{pid}/root{module.path}", "rb", buffering=0) as file,
-            open(f"/proc/{pid}/mem", "rb", buffering=0) as memory,
-        ):
-            for at in own.tolist():
-                here = os.pread(memory.fileno(), layout.PAGE, module.start + at)
-                there = os.pread(file.fileno(), layout.PAGE, module.offset + at)
-                if here != there.ljust(layout.PAGE, b"\0"):
-                    return True
-    except OSError:
-        return True  # it cannot be told
-    return False
-
-
 def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
     """What tells a mapped file from all others and from its own other versions. None if the
     file cannot be seen, or if its code is not what is mapped."""
@@ -61,7 +38,7 @@ def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
         status = os.stat(f"/proc/{pid}/root{module.path}")
     except OSError:
         return None
-    if status.st_ino != module.inode or _written_to(pid, module):
+    if status.st_ino != module.inode or written_to(pid, module):
         return None  # or seen through another mount: which file it is cannot be told
     return (
         *(module.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns),
@@ -129,12 +106,14 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
     if parts is None:
         return False
     hot, cold = parts
-    if cache.first != cache.base:
+    if cache.first != cache.base or (len(unit.tables) and cache.end > LOW):
         return False
     if len(hot) > cache.middle or len(cold) > cache.end - cache.base - cache.middle:
         return False
     module = cache.module
     assert module is not None
+    if not all(map(space.is_constant, (unit.tables.astype(np.int64) + module.start).tolist())):
+        return False
     view = np.frombuffer(cache.map, np.uint8)
     view[: len(hot)] = hot
     view[cache.middle : cache.middle + len(cold)] = cold
@@ -261,5 +240,6 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
         landings=landings(1, base, "landings"),
         landing_exits=landings(2, base, "landing_exits"),
         landing_likely=flags,
+        tables=after("tables", _offsets(record.tables, start)),
         origin=np.array([where.module, where.cache, where.data], np.int64),
     )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from livepro.engines.translate.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.cache import Block, Cache
-from livepro.engines.translate.copying import CopiedTranslations
 from livepro.engines.translate.counters import HALF
 from livepro.engines.translate.emitted import Check, Field, Landing
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.engines.translate.generations import Former
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.tables import TabledTranslations
 from livepro.engines.translate.text import check_for
 from livepro.engines.translate.unrolled import COPIES
 from livepro.errors import LiveproError
@@ -25,7 +25,7 @@ _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
 
-class CodeSpace(CopiedTranslations):
+class CodeSpace(TabledTranslations):
     """Translates the code of one address space on demand."""
 
     def __init__(
@@ -37,6 +37,7 @@ class CodeSpace(CopiedTranslations):
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
         self._relanded: dict[int, tuple[int, int]] = {}
+        self._tables = {}
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""
@@ -46,6 +47,7 @@ class CodeSpace(CopiedTranslations):
         child.generated = self.generated.fork(process, child.forget)
         child.handlers, child._entries = self.handlers.copy(), self._entries.copy()
         child.region, child._covered = self.region, self._covered.copy()
+        child._tables = self._tables.copy()
         child._unlanded, child._relanded = self._unlanded.copy(), self._relanded.copy()
         child._former = {pc: blocks.copy() for pc, blocks in self._former.items()}
         return child

@@ -101,7 +101,7 @@ class SteppedCalls(CacheRoom):
             # What is moved within memory is executable if it was before.
             executable = number in self._moving or (number not in self._growing and third & _PROT_EXEC)
             process = state.thread.process
-            touched = [r for r in ranges if process.space.holds_code(*r)]
+            touched = [r for r in ranges if process.space.holds_code(*r) or state.space.holds_table(*r)]
             if touched or executable:
                 process.remapped()
             for start, end in touched:

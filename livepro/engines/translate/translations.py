@@ -148,8 +148,8 @@ class Translations(CodeFiles):
 
     def recall(self, cache: Cache, row: int) -> Block:
         """Look into a copy that was put back whole. Emission depends on nothing but the
-        code, the flags its successors read and where the copy is: emitting it once
-        more tells where everything is."""
+        code, the flags its successors read, where the copy is, and whether it branches by a table:
+        emitting it once more tells where everything is."""
         unit, module = cache.unit, cache.module
         assert unit is not None
         assert module is not None
@@ -160,8 +160,11 @@ class Translations(CodeFiles):
         pc += module.start
         live = int(unit.live[row])
         source = self.reader.decode(self.backend.text(pc, code), pc)
-        details = self.emitter.emit(source, start, cache.first_cell + rank, lambda _: live, Check.NEVER)
-        if len(details.code) != int(unit.sizes[row]):
+        cell, size = cache.first_cell + rank, int(unit.sizes[row])
+        details = self.emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
+        if len(details.code) != size:
+            details = self.emitter.emit(source, start, cell, lambda _: live, Check.NEVER, None, start)
+        if len(details.code) != size:
             raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
         cold = cache.colds[row] if cache.colds else 0
         block = cache.blocks[row] = Block(source, slot, start, details, cold, own)

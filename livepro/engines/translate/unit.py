@@ -48,7 +48,7 @@ class Unit:
     `link_fields` are the offsets of displacements that lead (or wait to be led) to `link_targets`, which
     ascend; `stubs` stop for `stub_targets`. Landings, in the order in which a lookup should meet them:
     for `landing_pcs`, at `landings`, going on over the displacement at `landing_exits`; `landing_likely`
-    whether it was branched to.
+    whether it was branched to. `tables` are the addresses of jump tables that blocks branch by.
     """
 
     hot: Array
@@ -61,6 +61,7 @@ class Unit:
     negated_fields: Array
     fixed_fields: Array
     more_fields: Array
+    inside_fields: Array
     ranks: Array
     counted: Array
     pcs: Array
@@ -82,6 +83,7 @@ class Unit:
     landings: Array
     landing_exits: Array
     landing_likely: Array
+    tables: Array
     origin: Array
 
     def __len__(self) -> int:
@@ -92,7 +94,7 @@ class Unit:
         `first_cell`. None where it cannot be: a displacement would not reach."""
         module, cache, data = (int(value) for value in self.origin)
         moved = there.module - module
-        if moved and len(self.fixed_fields):
+        if moved and (len(self.fixed_fields) or len(self.inside_fields)):
             return None
         image = self.image.copy()
         out = _gather(image, self.out_fields, np.int32).astype(np.int64) + (moved - (there.cache - cache))
@@ -103,6 +105,7 @@ class Unit:
         _add(image, self.more_fields, np.int32, first_cell * 8)
         _add(image, self.slot_fields, np.int32, first_cell)
         _add(image, self.data_fields, np.int32, there.data - data)
+        _add(image, self.inside_fields, np.int32, there.cache - cache)
         _add(image, self.address_fields, np.int64, moved)
         _add(image, self.negated_fields, np.int64, -moved)
         hot = int(self.hot[0])
@@ -216,4 +219,5 @@ FIELD_ARRAYS = {
     Field.NEGATED: "negated_fields",
     Field.FIXED: "fixed_fields",
     Field.MORE: "more_fields",
+    Field.INSIDE: "inside_fields",
 }

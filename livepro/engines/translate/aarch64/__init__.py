@@ -7,7 +7,9 @@ from livepro.engines.translate.aarch64.catchup import catch_up
 from livepro.engines.translate.aarch64.coherence import check_processor, synchronise
 from livepro.engines.translate.aarch64.emitter import Emitter
 from livepro.engines.translate.aarch64.source import Reader, Text
+from livepro.engines.translate.backend import JumpTable
 from livepro.engines.translate.emitted import Countdown
+from livepro.engines.translate.source import SourceBlock
 
 
 class AArch64:
@@ -48,6 +50,14 @@ class AArch64:
     catch_up = staticmethod(catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = staticmethod(machine.own_frame)
+
+    def jump_table(self, block: SourceBlock) -> JumpTable | None:
+        """None: branches by tables are looked up."""
+        return None
+
+    def table_stub(self, table: JumpTable, entry: int) -> tuple[bytes, int]:
+        """There is none."""
+        raise NotImplementedError
 
 
 BACKEND = AArch64()

@@ -52,6 +52,7 @@ class Emitter(CounterEmitter):
         live_out: Callable[[SourceBlock], int],
         check: Check,
         owed: Owed | None = None,
+        stubs: int = 0,
     ) -> Emitted:
         """Copy `block` to cache address `at`, counting in `slot`.
 

@@ -7,7 +7,7 @@ from livepro.engines.translate.x86_64 import encode, machine
 from livepro.engines.translate.x86_64.catchup import catch_up
 from livepro.engines.translate.x86_64.emitter import Emitter
 from livepro.engines.translate.x86_64.source import Reader, Text
-from livepro.engines.translate.x86_64.tables import jump_table
+from livepro.engines.translate.x86_64.tables import jump_table, table_stub
 
 
 class X86_64:
@@ -45,6 +45,7 @@ class X86_64:
     retreat = staticmethod(machine.retreat)
     prepare_return = staticmethod(machine.prepare_return)
     jump_table = staticmethod(jump_table)
+    table_stub = staticmethod(table_stub)
     catch_up = staticmethod(catch_up)
     behind_syscall = staticmethod(machine.behind_syscall)
     own_frame = None

@@ -129,6 +129,19 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
             return 0
         setattr(registers, name, getattr(registers, name) + _i32(code, 3)[0] & _ALL_64)
         return 7
+    if first in (0x48, 0x4E, 0x4F) and code[1] == 0x8D and code[2] & 0x87 == 4:  # of a branch by a table
+        register = code[2] >> 3 & 7
+        name = _ORDER[(first & 4) << 1 | register]
+        if code[2] & 0x40 and code[3] == register << 3 | register and code[4] == 0:
+            setattr(registers, name, getattr(registers, name) * 2 & _ALL_64)  # lea r64, [r64 + r64]
+            return 5
+        if not code[2] & 0x40 and code[3] == 0xC5 | register << 3:  # lea r64, [r64 * 8 + disp32]
+            setattr(registers, name, getattr(registers, name) * 8 + _i32(code, 4)[0] & _ALL_64)
+            return 8
+    high = first == 0x41
+    if code[high] & 0xF8 == 0xB8:  # mov r32, imm32
+        setattr(registers, _ORDER[high << 3 | code[high] & 7], _u32(code, 1 + high)[0])
+        return 5 + high
     if first in (0x48, 0x49, 0x4C) and code[1] == 0x89 and code[2] & 0xC0 == 0xC0:  # mov r64, r64
         to, of = (first & 1) << 3 | code[2] & 7, (first & 4) << 1 | code[2] >> 3 & 7
         if "rcx" not in (_ORDER[to], _ORDER[of]):
@@ -194,6 +207,9 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
         return pc + 2 + (code[1] if registers.eflags & _ZERO else 0)
     if code.startswith(b"\x65\xff\x24\x25"):  # jmp gs:[offset]
         return int(words[_i32(code, 4)[0] // 8])
+    high = code[0] == 0x41
+    if code[high] == 0xFF and code[high + 1] & 0xF8 == 0xE0:  # jmp r64
+        return int(getattr(registers, _ORDER[high << 3 | code[high + 1] & 7]))
     if code[0] == 0xE3:  # jrcxz, forward
         return pc + 2 + (code[1] if registers.rcx == 0 else 0)
     if code.startswith(b"\xff\x24\xcd"):  # jmp [rcx * 8 + table]

@@ -20,7 +20,7 @@ from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RA
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 from livepro.engines.translate.x86_64.reclaiming import Reclaiming
-from livepro.engines.translate.x86_64.tables import dispatch, jump_table
+from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
 
 _S_REP, _S_REP_COUNT, _S_RSP, _S_BELOW_STACK = layout.SPILL[2:6]
 _SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
@@ -126,7 +126,7 @@ class Emitter(CounterEmitter):
         runs.append((0, len(out)))
         table = jump_table(block) if stubs and 0 <= counter < len(facts_of) - 1 else None
         if table is not None:
-            special = [index for index in special if index < len(facts_of) - 2] + [len(facts_of) - 2]
+            special = [*special[:-1], len(facts_of) - 2]  # both instructions in one
         number = -1
         start = 0  # where the run of instructions not yet copied begins
         for index in special if counter < 0 or counter in special else sorted((*special, counter)):
@@ -140,9 +140,7 @@ class Emitter(CounterEmitter):
                 self._compare_source(emitted, block, index)
             runs.append((index, len(out)))
             if table is not None and index == len(facts_of) - 2:
-                out += dispatch(table.register, stubs)
-                emitted.fields.append((Field.INSIDE, len(out) - 6 - (table.register > 7)))
-                runs.append((len(facts_of), len(out)))
+                branch_by_table(emitted, table, stubs, len(facts_of))
                 start = offsets[-1]
                 break
             if facts.simple:

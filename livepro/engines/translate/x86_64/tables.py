@@ -9,26 +9,18 @@ up or compared.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
+from livepro.engines.translate.backend import JumpTable
+from livepro.engines.translate.emitted import Emitted, Field
 from livepro.engines.translate.source import SourceBlock
 from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.facts import Kind
 
-ENTRIES = 256
-"""What one byte can choose."""
-STUB = 16
-"""Bytes from one stub to the next."""
+_STUB = 16
+"""Bytes from one stub to the next: `branch_by_table` goes by that."""
 
-_RSP, _RBP = 4, 5
+_RSP = 4
 _i32 = struct.Struct("<i")
-
-
-class JumpTable(NamedTuple):
-    """Where it is, and the register that holds the index first and the entry then."""
-
-    address: int
-    register: int
 
 
 def jump_table(block: SourceBlock) -> JumpTable | None:
@@ -56,17 +48,22 @@ def jump_table(block: SourceBlock) -> JumpTable | None:
     return JumpTable(address, register) if address > 0 else None
 
 
-def stub(table: JumpTable, entry: int) -> tuple[bytes, int]:
-    """The stub for an entry, of `STUB` bytes, the branch's field at its end, and where in it to go in."""
+def table_stub(table: JumpTable, entry: int) -> tuple[bytes, int]:
+    """mov r32, entry; jmp: what an entry leads to, and the offset at which that begins."""
     high, low = divmod(table.register, 8)
     text = (b"\x41" if high else b"") + bytes((0xB8 | low,)) + _i32.pack(entry) + encode.jump(0)
-    return encode.INT3 * (STUB - len(text)) + text, STUB - len(text)
+    begin = _STUB - len(text)
+    return encode.INT3 * begin + text, begin
 
 
-def dispatch(register: int, stubs: int) -> bytes:
-    """lea r64, [r64 + r64]; lea r64, [r64 * 8 + stubs]; jmp r64; the address is before the last 2 or 3 bytes."""
-    high, low = divmod(register, 8)
-    rex = 0x4F if high else 0x48
-    double = bytes((rex, 0x8D, 0x44 | low << 3, low << 3 | low, 0))
-    scale = bytes((0x4E if high else 0x48, 0x8D, 4 | low << 3, 0xC5 | low << 3)) + _i32.pack(stubs)
-    return double + scale + (b"\x41" if high else b"") + bytes((0xFF, 0xE0 | low))
+def branch_by_table(emitted: Emitted, table: JumpTable, stubs: int, length: int) -> None:
+    """Branch to the stub of the entry that the table's register says, as the last two of a block's
+    instructions: lea r64, [r64 + r64]; lea r64, [r64 * 8 + stubs]; jmp r64. At the second of the two
+    nothing begins: a thread is before the first, or in the middle of both."""
+    out = emitted.code
+    high, low = divmod(table.register, 8)
+    out += bytes((0x4F if high else 0x48, 0x8D, 0x44 | low << 3, low << 3 | low, 0))
+    out += bytes((0x4E if high else 0x48, 0x8D, 4 | low << 3, 0xC5 | low << 3)) + _i32.pack(stubs)
+    emitted.fields.append((Field.INSIDE, len(out) - 4))
+    out += (b"\x41" if high else b"") + bytes((0xFF, 0xE0 | low))
+    emitted.runs.append((length, len(out)))
