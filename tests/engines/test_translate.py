@@ -185,13 +185,14 @@ def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, t
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only there does the tracer carry code out itself")
 @pytest.mark.parametrize("options", [[], ["--allowing"]], ids=["counting", "allowing"])
 @pytest.mark.parametrize(
-    ("name", "turns"), [("signal_flood", "40"), ("signal_clock", "100"), ("signal_deferred", "40")]
+    ("name", "turns"),
+    [("signal_flood", "40"), ("signal_clock", "100"), ("signal_deferred", "40"), ("signal_table", "20000")],
 )
 def test_the_tracer_does_what_the_thread_would(
     name: str, turns: str, options: list[str], builder: Builder
 ) -> None:
     """Emitted sequences in which signals find threads, carried out by both."""
-    program = [str(builder.hosted(name, "-static")), turns]
+    program = [str(builder.hosted(name, "-static", "-fno-pie")), turns]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
     done = subprocess.run(
         [sys.executable, str(CATCHING_UP), *options, *program],

@@ -112,7 +112,7 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
         return False
     module = cache.module
     assert module is not None
-    if not all(map(space.is_constant, (unit.tables.astype(np.int64) + module.start).tolist())):
+    if not all(map(space.is_constant, (np.unique(unit.tables).astype(np.int64) + module.start).tolist())):
         return False
     view = np.frombuffer(cache.map, np.uint8)
     view[: len(hot)] = hot

@@ -51,7 +51,7 @@ class TabledTranslations(CopiedTranslations):
         return known[0]
 
     def _lay_stubs(self, cache: Cache, code: Mapping, table: JumpTable) -> int:
-        """Put the stubs of a table into a cache. Returns where the first is gone into, 0 if they cannot be."""
+        """Put the stubs of a table into a cache. Returns where the first begins, 0 if they cannot be."""
         if cache.end > LOW or code.end > LOW or not self.is_constant(table.address):
             return 0
         entries = np.frombuffer(self.process.memory.read(table.address, _SIZE), np.uint64)
@@ -80,8 +80,8 @@ class TabledTranslations(CopiedTranslations):
 
     def _branching_by(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The code, as [start, end), that may branch by a table which overlaps [start, end)."""
-        for (_, table), (_, code) in self._tables.items():
-            if table.address < end and start < table.address + _SIZE:
+        for (_, table), (stubs, code) in self._tables.items():
+            if stubs and table.address < end and start < table.address + _SIZE:
                 yield code
         for cache in self.caches.all:
             unit, module = cache.unit, cache.module
@@ -90,6 +90,16 @@ class TabledTranslations(CopiedTranslations):
             at = unit.tables.astype(np.int64) + module.start
             if ((at < end) & (start < at + _SIZE)).any():
                 yield module.start, module.end
+
+    def check_tables(self) -> None:
+        """Give up the tables that have been changed by threads which were not watched."""
+        known = {table.address for (_, table), (stubs, _) in self._tables.items() if stubs}
+        for cache in self.caches.all:
+            if cache.unit is not None and cache.module is not None and not cache.stale:
+                known.update((cache.unit.tables.astype(np.int64) + cache.module.start).tolist())
+        for address in known:
+            if not self.is_constant(address):
+                self.drop(address, address + _SIZE)
 
     def drop(self, start: int, end: int) -> None:
         touched = set(self._branching_by(start, end))

@@ -114,6 +114,7 @@ class TakingOver(SignalDelivery):
         for mapping in code:
             if mapping not in now:
                 space.drop(mapping.start, mapping.end)
+        space.check_tables()
 
     # -- one thread after the other
 

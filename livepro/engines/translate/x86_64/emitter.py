@@ -124,8 +124,10 @@ class Emitter(CounterEmitter):
             self._compare_source(emitted, block, 0)
             special = range(len(facts_of))
         runs.append((0, len(out)))
-        table = jump_table(block) if stubs and 0 <= counter < len(facts_of) - 1 else None
+        table = jump_table(block) if stubs else None
         if table is not None:
+            if counter < 0:
+                counter, borrows = len(facts_of) - 2, 16
             special = [*special[:-1], len(facts_of) - 2]  # both instructions in one
         number = -1
         start = 0  # where the run of instructions not yet copied begins
