@@ -14,11 +14,12 @@ from iced_x86 import Decoder, Formatter, FormatterSyntax
 
 from .build import Placement, Program, build
 from .code import Sequence, assemble
-from .runner import Comparison, Executor, Failure
+from .runner import Comparison, Executor, Failure, Unfinished
 from .shrink import shrink, shrink_company, size
 
 _CLASSES = 4  # kinds of failures that are shrunk and shown
 _LINES = 16  # items shown of one failure
+_NATIVE_SECONDS = 2  # for candidates, which take milliseconds if they end: some go round without end
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Explainer:
     def _compare(self, sequences: Many[Sequence], place: Placement, name: str = "shrink") -> Comparison:
         """A new program of these sequences, run natively and counted by the reference."""
         program = build(sequences, place, self.directory, f"fuzz.{self.engine}.{name}")
-        comparison = Comparison.of(program, strict=self.strict)
+        comparison = Comparison.of(program, strict=self.strict, limit=_NATIVE_SECONDS)
         if self.reference is not None:
             comparison.reference = self.reference(program)
             comparison.uncounted = frozenset(f.index for f in comparison.failures(comparison.reference))
@@ -127,11 +128,11 @@ class Explainer:
         while usable and time.monotonic() < deadline:
             try:
                 comparison = self._compare([candidates[index] for index in usable], place)
-            except AssertionError:
-                if len(usable) > 1:
-                    for index in usable:
-                        (out[index],) = self._try([candidates[index]], place)
-                break
+            except Unfinished as endless:
+                if endless.index == len(usable):
+                    break  # none of them, but the driver
+                del usable[endless.index]
+                continue
             failures = comparison.failures(self.execute(comparison.program))
             for failure in failures:
                 if failure.index >= 0:

@@ -59,9 +59,9 @@ class Failure:
         ]
 
 
-def native(program: Program) -> Outcome:
-    """Run without an engine: the truth about states. Counts are not known."""
-    return _capture([str(program.path)], program, _NATIVE_TIMEOUT)
+def native(program: Program, limit: float = _NATIVE_TIMEOUT) -> Outcome:
+    """Run without an engine, for so many seconds: the truth about states. Counts are not known."""
+    return _capture([str(program.path)], program, limit)
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,14 @@ def _limit_output(program: Program) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
+class Unfinished(AssertionError):
+    """A program that does not come to its end natively: its sequence `index`, or the driver behind all."""
+
+    def __init__(self, message: str, index: int) -> None:
+        super().__init__(message)
+        self.index = index
+
+
 @dataclass
 class Comparison:
     """A program, what it does natively, and what a reference counted.
@@ -142,19 +150,27 @@ class Comparison:
     uncounted: frozenset[int] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, program: Program, reference: Outcome | None = None, *, strict: bool = False) -> Comparison:
+    def of(
+        cls,
+        program: Program,
+        reference: Outcome | None = None,
+        *,
+        strict: bool = False,
+        limit: float = _NATIVE_TIMEOUT,
+    ) -> Comparison:
         """Run the program natively, twice: a sequence that differs from itself proves nothing.
 
-        Raises AssertionError when the program itself does not come to its end:
-        then the harness is wrong.
+        Raises Unfinished when the program itself does not come to its end within so many seconds:
+        then the harness is wrong, or what has been taken away from a sequence is what ended its loop.
         """
-        first, second = native(program), native(program)
+        first = native(program, limit)
         if first.trouble or len(first.records) != len(program.sequences):
             index = len(first.records)
             seed = program.sequences[index].seed if index < len(program.sequences) else "(driver)"
-            raise AssertionError(
-                f"natively, sequence {seed} of {program.path}: {first.trouble or 'no record'}"
+            raise Unfinished(
+                f"natively, sequence {seed} of {program.path}: {first.trouble or 'no record'}", index
             )
+        second = native(program, limit)
         unstable = frozenset(
             index
             for index, (a, b) in enumerate(zip(first.records, second.records, strict=True))
