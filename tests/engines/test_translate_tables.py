@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from pathlib import Path
 
 import pytest
 from engines.contract import Runner
+from engines.observed import TIMEOUT
 from engines.test_translate_emission import disassembled
 
 from fixtures import Builder, assembly
@@ -102,3 +104,19 @@ def test_what_a_table_leads_to_is_not_looked_up(builder: Builder, tmp_path: Path
     (fixture,) = [f for f in assembly() if f.name == "jump_table"]
     seen = Runner("translate", tmp_path, cache=False)(builder.assembly(fixture))
     assert seen.result["stats"]["lookups missed"] == 7 + 2
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's tables")
+def test_tables_are_kept_and_given_up_when_they_change(builder: Builder, tmp_path: Path) -> None:
+    """The last runs change a table that their copies, kept by the first, branch by."""
+    program = builder.hosted("signal_table", "-no-pie", "-fno-pie")
+    run = Runner("translate", tmp_path, cache=str(tmp_path / "kept"), aslr=False)
+    counts = []
+    for more in ([], [], ["changed"], ["changed"]):
+        command = [str(program), "4000", "100000000", *more]  # no tick
+        native = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=True)
+        seen = run(*command)
+        assert seen.stdout == native.stdout
+        counts.append(seen.result["instructions"])
+        assert (seen.result["stats"]["blocks kept from before"] > 0) == (len(counts) > 1)
+    assert counts[0] == counts[1] != counts[2] == counts[3]
