@@ -37,7 +37,6 @@ class CodeSpace(TabledTranslations):
         self.handlers: dict[int, int] = {}
         self._entries: dict[int, int] = {}
         self._relanded: dict[int, tuple[int, int]] = {}
-        self._tables = {}
 
     def fork(self, process: TracedProcess, memory: ThreadAreas, caches: list[SharedFile]) -> CodeSpace:
         """The same translations in a forked child, whose memory holds copies of the files."""

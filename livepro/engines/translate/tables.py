@@ -13,13 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from livepro.engines.translate.backend import ENTRIES, JumpTable
+from livepro.engines.translate.backend import ENTRIES, Backend, Emitter, JumpTable, Reader
 from livepro.engines.translate.cache import Cache
 from livepro.engines.translate.copying import CopiedTranslations
 from livepro.engines.translate.emitted import Check
+from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.source import SourceBlock
 from livepro.linux.proc import Mapping
 from livepro.linux.written import written_to
+from livepro.tracee import TracedProcess
 
 _SIZE = ENTRIES * 8
 LOW = 1 << 31  # below it a signed displacement of 32 bits is an address
@@ -31,7 +33,11 @@ Tables = dict[tuple[int, JumpTable], tuple[int, tuple[int, int]]]
 class TabledTranslations(CopiedTranslations):
     """Translations whose branches by constant tables lead straight on."""
 
-    _tables: Tables
+    def __init__(
+        self, process: TracedProcess, memory: ThreadAreas, backend: Backend, reader: Reader, emitter: Emitter
+    ) -> None:
+        super().__init__(process, memory, backend, reader, emitter)
+        self._tables: Tables = {}
 
     def renew(self) -> None:
         super().renew()
