@@ -20,9 +20,10 @@ from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RA
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 from livepro.engines.translate.x86_64.reclaiming import Reclaiming
+from livepro.engines.translate.x86_64.repeating import repeat
 from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
 
-_S_REP, _S_REP_COUNT, _S_RSP, _S_BELOW_STACK = layout.SPILL[2:6]
+_S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
 _SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
 _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
@@ -35,38 +36,8 @@ _NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
 _unpack_i32 = struct.Struct("<i").unpack_from
 _pack_i32 = struct.Struct("<i").pack
 
-# rep movs/stos/lods/ins/outs run their count down to zero; these may stop early.
-_EARLY_EXIT_OPCODES = frozenset((0xA6, 0xA7, 0xAE, 0xAF))
-
 # From the end of the check of a system call's number back to its table's address: jrcxz follows.
 _WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
-
-_NOT_RCX = b"\x48\xf7\xd1"
-_MOV_ECX_ECX = b"\x89\xc9"  # clears the upper half
-
-
-def _adjust_iterations(*, short: bool, refund: bool) -> bytes:
-    """Add what the count register holds to the thread's rep iterations, or take it off,
-    leaving flags alone. `short` says that the count is ecx (address-size prefix)."""
-    out = encode.store_area(encode.RAX, _S_REP) + encode.load_area(encode.RAX, layout.REP_ITERATIONS)
-    if short:
-        out += encode.store_area(encode.RCX, _S_REP_COUNT) + _MOV_ECX_ECX
-    if refund:
-        out += _NOT_RCX + b"\x48\x8d\x44\x08\x01"  # lea rax, [rax + rcx + 1]: minus the count
-    else:
-        out += b"\x48\x8d\x04\x08"  # lea rax, [rax + rcx]
-    if short:
-        out += encode.load_area(encode.RCX, _S_REP_COUNT)
-    elif refund:
-        out += _NOT_RCX
-    return out + encode.store_area(encode.RAX, layout.REP_ITERATIONS) + encode.load_area(encode.RAX, _S_REP)
-
-
-_REP = {
-    (short, refund): _adjust_iterations(short=short, refund=refund)
-    for short in (False, True)
-    for refund in (False, True)
-}
 
 
 class Emitter(CounterEmitter):
@@ -158,7 +129,7 @@ class Emitter(CounterEmitter):
             if kind is Kind.RELATIVE:
                 self._relocated(emitted, encoding, facts.displacement, block.pc + start, at)
             elif kind is Kind.REP:
-                self._rep(emitted, encoding, index)
+                repeat(emitted, encoding, index)
             elif kind is Kind.SYSCALL:
                 if block.leaves and start == offsets[-1]:
                     self._return_from_signal(emitted, block.end)
@@ -204,15 +175,6 @@ class Emitter(CounterEmitter):
         displacement = target - (at + len(out) + len(encoding))
         emitted.fields.append((Field.OUT, len(out) + field_at))
         out += encoding[:field_at] + _pack_i32(displacement) + encoding[field_at + 4 :]
-
-    def _rep(self, emitted: Emitted, encoding: bytes, index: int) -> None:
-        out = emitted.code
-        short = 0x67 in encoding[:-1]
-        out += _REP[short, False]
-        emitted.reps = {**emitted.reps, len(out): index}
-        out += encoding
-        if encoding[-1] in _EARLY_EXIT_OPCODES:
-            out += _REP[short, True]
 
     @staticmethod
     def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
