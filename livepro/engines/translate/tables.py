@@ -80,35 +80,33 @@ class TabledTranslations(CopiedTranslations):
             return False
         return mapping.file_backed and not written_to(self.process.pid, mapping)
 
-    def holds_table(self, start: int, end: int) -> bool:
-        """Whether there are branches by a table that overlaps [start, end)."""
-        return any(True for _ in self._branching_by(start, end))
-
-    def _branching_by(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The code, as [start, end), that may branch by a table which overlaps [start, end)."""
+    def _branched_by(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Where the tables are that there are branches by, and the code, as [start, end), of these."""
         for (_, table), (stubs, code) in self._tables.items():
-            if stubs and table.address < end and start < table.address + _SIZE:
-                yield code
+            if stubs:
+                yield table.address, code
         for cache in self.caches.all:
             unit, module = cache.unit, cache.module
-            if unit is None or module is None or cache.stale or not len(unit.tables):
-                continue
-            at = unit.tables.astype(np.int64) + module.start
-            if ((at < end) & (start < at + _SIZE)).any():
-                yield module.start, module.end
+            if unit is not None and module is not None and not cache.stale:
+                for offset in unit.tables.tolist():
+                    yield module.start + offset, (module.start, module.end)
+
+    def _branching_by(self, start: int, end: int) -> set[tuple[int, int]]:
+        """The code that may branch by a table which overlaps [start, end)."""
+        return {code for at, code in self._branched_by() if at < end and start < at + _SIZE}
+
+    def holds_table(self, start: int, end: int) -> bool:
+        """Whether there are branches by a table that overlaps [start, end)."""
+        return bool(self._branching_by(start, end))
 
     def check_tables(self) -> None:
         """Give up the tables that have been changed by threads which were not watched."""
-        known = {table.address for (_, table), (stubs, _) in self._tables.items() if stubs}
-        for cache in self.caches.all:
-            if cache.unit is not None and cache.module is not None and not cache.stale:
-                known.update((cache.unit.tables.astype(np.int64) + cache.module.start).tolist())
-        for address in known:
+        for address in {address for address, _ in self._branched_by()}:
             if not self.is_constant(address):
                 self.drop(address, address + _SIZE)
 
     def drop(self, start: int, end: int) -> None:
-        touched = set(self._branching_by(start, end))
+        touched = self._branching_by(start, end)
         for key in [key for key, (_, code) in self._tables.items() if code in touched]:
             del self._tables[key]
         for code in touched:
