@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from engines.observed import REPOSITORY, Observed, observe
 
-from fixtures import Builder
+from fixtures import Builder, assembly
 
 FUNCTIONS, VERSIONS, ADDS, CALLS = 48, 6, 6, 3
 """fixtures/c/churn.c"""
@@ -23,6 +23,19 @@ SPREAD = 4 << 20
 
 def per_thread(seen: Observed) -> list[dict[str, Any]]:
     return [{k: t[k] for k in ("instructions", "digest", "vectors", "rep_iterations")} for t in seen.threads]
+
+
+def test_who_waits_in_a_system_call_goes_on_in_its_block(builder: Builder, tmp_path: Path) -> None:
+    """Though its copy was dropped meanwhile: the same blocks are executed, in whole."""
+    fixture = next(f for f in assembly() if f.name == "threads_handoff")
+    program = builder.assembly(fixture)
+    whole, evicted = (
+        observe([program], tmp_path / "out", engine="translate", cache=False, aslr=False, **limit)
+        for limit in ({}, {"cache_size": 1000})
+    )
+    assert (whole.result["stats"]["flushes"], evicted.result["stats"]["flushes"] > 0) == (0, True)
+    assert evicted.result["instructions"] == fixture.instructions
+    assert per_thread(evicted) == per_thread(whole)
 
 
 @pytest.mark.long

@@ -116,8 +116,9 @@ class Stop:
     stepped at its own place, where to `resume`, whether the block was counted
     by then and whether the instruction `raises` a trap itself; "dropped" the
     program's `pc`; "waited" the block, of which only this place behind a system call is left,
-    the index of the instruction there, and whether the block was counted; "changed" the
-    block, the index of the instruction the thread is at, and whether the block was counted;
+    the index of the instruction there, where to `resume` in the block's copy as it was, and whether
+    the block was counted; "changed" the block, the index of the instruction the thread is at,
+    and whether the block was counted;
     "budget" the block and where to `resume`. (Exits, the many, are in `CodeSpace.exits`.)"""
 
     kind: str

@@ -166,7 +166,7 @@ class RenewedTranslations(ArmedTranslations):
         if place is None or cache is None or called is None or not place.behind_syscall:
             return None
         # Whoever comes back to it must be expected, whatever becomes of the attempt to give back the rest.
-        stop = Stop("waited", place.block, place.pc, place.index, counted=place.counted)
+        stop = Stop("waited", place.block, place.pc, place.index, address, place.counted)
         self.dropped.stops[address] = stop
         self._write(cache, address, self._stop)
         return Waited(begin, address, address + advance, called, place, stop)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.backend import Backend
+from livepro.engines.translate.cache import Block
 from livepro.engines.translate.deferring import Deferring
 from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.guard import Guard
@@ -66,6 +67,28 @@ class CacheRoom(Deferring):
         if space.unguarded:
             self._open_guard(state)
         return start
+
+    def _in_force(self, state: TranslatedThread, block: Block, executed: int, address: int) -> int | None:
+        """Where the copy in force of `block` goes on as another one does at `address`, for a thread that
+        has `executed` so many of its instructions. None where the code has changed or has no copy."""
+        find, pc = state.space.find, block.source.pc
+        if find(pc) is block:
+            return address
+        if self.leaving:
+            return None
+        charge = block.charge(address)
+        asking = state.asking
+        if asking is None:
+            state.asking = block.position(executed, counted=charge[0])
+        try:
+            self._translate(state, pc)
+        finally:
+            state.asking = asking
+        copy = find(pc)
+        if copy is None or copy.slot != block.slot or copy.marks != block.marks:
+            return None
+        there = copy.start + address - block.start
+        return there if copy.charge(there) == charge else None
 
     def _open_guard(self, state: TranslatedThread) -> None:
         """Have generated code watched, so that copies of it need not look at it themselves; where the kernel

@@ -155,6 +155,10 @@ class CacheRunner(SteppedCalls):
         registers = state.thread.registers()
         self._backend.behind_syscall(registers, stop.pc)
         state.thread.set_registers(registers)
+        behind = self._in_force(state, block, stop.index, stop.resume)
+        if behind is not None:
+            self._go(state, behind)
+            return
         self._uncount(state, block, stop.index, counted=stop.counted)
         self._enter(state, stop.pc)
 
@@ -285,10 +289,10 @@ class CacheRunner(SteppedCalls):
         executed = index + 1
         if source.facts[index].flow is Flow.SYSCALL:
             self._after_system_call(state, returned=pc == source.pc + source.offsets[executed])
-        if executed < len(source.facts):
-            in_force = stop.resume and state.space.find(source.pc) is block
-            if in_force and pc == source.pc + source.offsets[executed]:
-                self._go(state, stop.resume)
+        if executed < len(source.facts) and stop.resume and pc == source.pc + source.offsets[executed]:
+            resume = self._in_force(state, block, executed, stop.resume)
+            if resume is not None:
+                self._go(state, resume)
                 return
         if executed < len(source.facts) or not stop.counted:
             self._uncount(state, block, executed, counted=stop.counted)
