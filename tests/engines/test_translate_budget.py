@@ -14,7 +14,7 @@ import pytest
 import livepro
 from fixtures import Builder
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import IN_ALLOWANCES, AllowingCounters
+from livepro.engines.translate.allowances import IN_ALLOWANCES, LARGEST_CHUNK, AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
 from livepro.engines.translate.counters import HALVES, Cells
 from livepro.engines.translate.engine import TranslateEngine
@@ -153,8 +153,8 @@ def test_few_stops_are_made_to_the_end_of_a_long_interval() -> None:
     rng = random.Random(2)
     blocks = Blocks([rng.randrange(1, 12) for _ in range(40)])
     budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
-    executed, chunks = 0, set()
     budget.set(INTERVAL, 2_000_000)
+    executed, chunks = 0, {int(blocks.words[layout.CHUNK // 8])}
     stops = 0
     while not budget.spent(INTERVAL):
         slot = min(int(rng.expovariate(0.3)), 39)
@@ -168,6 +168,19 @@ def test_few_stops_are_made_to_the_end_of_a_long_interval() -> None:
     assert executed + budget.left(INTERVAL) == 2_000_000
     assert stops <= 4
     assert len(chunks) > 1
+
+
+def test_blocks_are_allowed_much_from_the_beginning_of_a_long_interval() -> None:
+    """There may be no stop in it, from which on that could be known better."""
+    blocks = Blocks([4])
+    budget = Budget(blocks.words, AllowingCounters(blocks.words, blocks))
+    allowed = []
+    for instructions in (10_000_000, 1_000_000_000, 100_000_000_000):
+        budget.set(INTERVAL, instructions)
+        allowed.append(int(blocks.words[layout.CHUNK // 8]))
+    assert 10 < allowed[0] < allowed[1] < allowed[2] == LARGEST_CHUNK
+    assert [blocks.execute(0) for _ in range(LARGEST_CHUNK)] == [False] * LARGEST_CHUNK
+    assert budget.left(INTERVAL) == 100_000_000_000 - 4 * LARGEST_CHUNK
 
 
 def test_a_long_block_is_allowed_less_at_once_than_short_ones() -> None:

@@ -83,7 +83,7 @@ class Setting:
         return self.counts[cells]
 
     def add(self, cell: int, pc: int = BASE, code: bytes = b"code") -> None:
-        self.memory[pc] = code
+        self.memory.setdefault(pc, code)
         self.words[cell] = COMPARING
         extent = BASE, BASE + 64 * PAGE
         self.guard.add(Checked(cell, pc, code, cell, None, cell, COMPARING, TRUSTING, extent, False))
@@ -128,6 +128,35 @@ def test_what_is_executed_often_is_trusted(setting: Setting) -> None:
     setting.settles(1)
     assert setting.words == {1: TRUSTING, 2: COMPARING}
     assert setting.faults.protected == {BASE}
+
+
+def test_what_is_copied_from_a_protected_page_is_trusted_at_once(setting: Setting) -> None:
+    setting.add(1)
+    setting.settles(1)
+    setting.add(2, BASE + 64)
+    assert setting.words == {1: TRUSTING, 2: TRUSTING}
+    setting.memory[BASE + 128] = b"changed"
+    setting.add(3, BASE + 128, b"as read")
+    setting.add(4, BASE + PAGE - 2)
+    setting.add(5, BASE + PAGE)
+    setting.guard.moves(77, [])
+    setting.add(6, BASE + 192)
+    assert [setting.words[cell] for cell in (3, 4, 5, 6)] == [COMPARING] * 4
+    setting.faults.written.append(BASE)
+    setting.until(lambda: BASE not in setting.faults.protected)
+    assert set(setting.words.values()) == {COMPARING}
+
+
+def test_executions_of_a_page_add_up(setting: Setting) -> None:
+    """And what has not been executed is left alone."""
+    for cell in range(1, 12):
+        setting.add(cell, BASE + 64 * cell)
+    setting.add(12, BASE + PAGE)
+    setting.counts[12] += 1  # too few
+    time.sleep(0.1)  # until a look has passed
+    setting.counts[1:11] += guard._OFTEN // 10
+    setting.until(lambda: all(setting.words[cell] == TRUSTING for cell in range(1, 11)))
+    assert (setting.words[11], setting.words[12]) == (COMPARING, COMPARING)
 
 
 def test_a_write_has_copies_compare_again(setting: Setting) -> None:

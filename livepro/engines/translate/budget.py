@@ -24,7 +24,7 @@ ENDLESS = 1 << 62
 
 _LAST, _SUPPLY, _CHUNK = layout.BUDGET // 8, layout.SUPPLY // 8, layout.CHUNK // 8
 _FORGOTTEN = 16  # of the most that blocks with an allowance have had, one such part is forgotten at a stop
-_FIRST_CHUNK = 64
+_FIRST_EACH = 1 << 17  # instructions taken for `_each` before it is known: twenty thousand blocks' or so
 
 
 class Budget:
@@ -37,7 +37,7 @@ class Budget:
         self._more = [0, 0]
         self._each = 0  # instructions, if each block that has an allowance were executed once
         self._resting = 0, 0
-        self._words[_CHUNK] = _FIRST_CHUNK
+        self._chunk([ENDLESS, ENDLESS])
         self._fill([ENDLESS, ENDLESS])
 
     def left(self, purpose: int) -> int:
@@ -52,6 +52,8 @@ class Budget:
         """Have so many left for a purpose, and as many as there are for the other."""
         left = self._all_left()
         left[purpose] = instructions
+        if not self._each:
+            self._chunk(left)
         self._fill(left)
 
     def give(self, instructions: int) -> None:
@@ -73,8 +75,13 @@ class Budget:
         """Give out anew what is left, when allowances have been withdrawn."""
         left = self._all_left()
         if self._counters is not None:
-            self._words[_CHUNK] = min(max(min(left) // (IN_ALLOWANCES * self._each), 1), LARGEST_CHUNK)
+            self._chunk(left)
         self._fill(left)
+
+    def _chunk(self, left: list[int]) -> None:
+        """Have blocks allowed so many executions at once as what is left is enough for."""
+        chunk = min(left) // (IN_ALLOWANCES * (self._each or _FIRST_EACH))
+        self._words[_CHUNK] = min(max(chunk, 1), LARGEST_CHUNK)
 
     def _all_left(self) -> list[int]:
         unspent = self._unspent()

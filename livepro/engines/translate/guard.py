@@ -1,12 +1,12 @@
 """Generated code that is trusted while nobody can write to it.
 
 Copies of generated code compare the program's bytes with those that they were made from whenever they are
-entered, which costs several times what the code itself does. Where a copy is executed often, the
-pages it was made from are protected (`linux.userfault`), compared once more, and the copy's
-comparison is jumped over from then on. Who writes to such a page waits until the comparisons are back: by
-the time that the write is made, every processor makes them, as the writer's return from the
-kernel is far behind the store that put them back. Pages that are written to often are left alone
-for longer and longer.
+entered, which costs several times what the code itself does. Where a page's copies are executed
+often, it is protected (`linux.userfault`), they are compared once more, and their comparisons
+are jumped over from then on; so are those of copies made later. Who writes to such a page waits until
+the comparisons are back: by the time that the write is made, every processor makes them, as
+the writer's return from the kernel is far behind the store that put them back. Pages that are
+written to often are left alone for longer and longer.
 
 A thread of livepro's own looks after that, and writes one aligned word per copy and turn.
 """
@@ -30,7 +30,7 @@ Executions = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 _PERIOD = 0.05  # seconds between two looks at least
 _SHARE = 20  # a look takes one part in so many of the time, at most
-_OFTEN = 500  # executions between two looks: comparisons that cost something
+_OFTEN = 500  # executions on a page between two looks: comparisons that cost something
 _PATIENCE, _LONGEST = 0.2, 30.0  # seconds that a page is left alone after a write, at first and at last
 _NONE = np.zeros(0, np.int64)
 WORD = 8
@@ -95,7 +95,7 @@ class Guard:
         self._lock = threading.Lock()
         self._copies: list[Checked] = []
         self._counted = self._copies
-        self._cells = self._counts = _NONE
+        self._cells = self._counts = self._first = self._last = _NONE
         self._numbers: dict[int, int] = {}
         self._retired: set[int] = set()
         self._trusted: dict[int, Checked] = {}
@@ -114,10 +114,17 @@ class Guard:
     # -- for the engine
 
     def add(self, copy: Checked) -> None:
-        """Take one more copy."""
-        if self._faults.whole or copy.labelled:
-            self._numbers[copy.start] = len(self._copies)
-            self._copies.append(copy)
+        """Take one more copy, which nobody can be in yet."""
+        if not (self._faults.whole or copy.labelled):
+            return
+        number = self._numbers[copy.start] = len(self._copies)
+        self._copies.append(copy)
+        if self._protected.issuperset(copy.pages) and self._lock.acquire(blocking=False):
+            try:
+                if not self._moving:
+                    self._trust((number,))
+            finally:
+                self._lock.release()
 
     def retire(self, start: int) -> None:
         """The copy at `start` is to be left alone."""
@@ -215,35 +222,47 @@ class Guard:
                 self._write(copy.buffer, copy.at, copy.comparing)
 
     def _look(self) -> None:
-        """Trust what has been executed often of late, as far as it can be."""
-        copies, often = self._executed_often()
+        """Trust what has been executed of late on pages where that is often, as far as it can be."""
+        copies, ran, often = self._executed()
         with self._lock:
-            if copies is self._copies:  # else they have been dropped meanwhile
-                self._trust(copies, often)
+            if copies is not self._copies or self._moving:  # they have been dropped meanwhile
+                return
+            wanted = [number for number in ran if self._may_trust(number)]
+            pages = {page: copies[number].extent for number in wanted for page in copies[number].pages}
+            self._protect({page: extent for page, extent in pages.items() if page in often})
+            self._trust(wanted)
 
-    def _executed_often(self) -> tuple[list[Checked], list[int]]:
-        """The copies there are, and the numbers of those that have been executed often since the last look.
-        That takes time; nobody has to wait for it."""
+    def _executed(self) -> tuple[list[Checked], list[int], set[int]]:
+        """The copies there are, the numbers of those that have been executed since the last look, and the
+        pages where that was often, all copies together. That takes time; nobody has to wait for it."""
         copies = self._copies
         if copies is not self._counted:
             self._counted, self._cells, self._counts = copies, _NONE, _NONE
+            self._first, self._last = _NONE, _NONE
         known, count = len(self._cells), len(copies)
         if known < count:
-            more = np.array([copy.cell for copy in copies[known:count]], np.int64)
-            self._cells = np.concatenate((self._cells, more))
+            more = np.array([(c.cell, c.pages[0], c.pages[-1]) for c in copies[known:count]], np.int64)
+            self._cells = np.concatenate((self._cells, more[:, 0]))
+            self._first = np.concatenate((self._first, more[:, 1]))
+            self._last = np.concatenate((self._last, more[:, 2]))
             self._counts = np.pad(self._counts, (0, len(more)))
         counts = self._executions(self._cells)
-        often = np.flatnonzero(counts - self._counts >= _OFTEN).tolist()
+        times = counts - self._counts
         self._counts = counts
-        return copies, often
+        ran = np.flatnonzero(times > 0)
+        first, last, times = self._first[ran], self._last[ran], times[ran]
+        two = last != first
+        pages, where = np.unique(np.concatenate((first, last[two])), return_inverse=True)
+        executions = np.bincount(where, np.concatenate((times, times[two])), len(pages))
+        return copies, ran.tolist(), set(pages[executions >= _OFTEN].tolist())
 
-    def _trust(self, copies: list[Checked], often: list[int]) -> None:
-        wanted = [number for number in often if number not in self._trusted and number not in self._retired]
-        if not wanted or self._moving:
-            return
-        self._protect({page: copies[number].extent for number in wanted for page in copies[number].pages})
-        for number in wanted:
-            copy = copies[number]
+    def _may_trust(self, number: int) -> bool:
+        return number not in self._trusted and number not in self._retired
+
+    def _trust(self, numbers: Iterable[int]) -> None:
+        """Trust those that are as they were copied, of those whose pages are protected."""
+        for number in numbers:
+            copy = self._copies[number]
             pages = copy.pages
             if not self._protected.issuperset(pages) or self._read(copy.pc, len(copy.code)) != copy.code:
                 continue
