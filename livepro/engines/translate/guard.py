@@ -223,7 +223,7 @@ class Guard:
 
     def _look(self) -> None:
         """Trust what has been executed of late on pages where that is often, as far as it can be."""
-        copies, ran, often = self._executed()
+        copies, often, ran = self._executed()
         with self._lock:
             if copies is not self._copies or self._moving:  # they have been dropped meanwhile
                 return
@@ -232,9 +232,10 @@ class Guard:
             self._protect({page: extent for page, extent in pages.items() if page in often})
             self._trust(wanted)
 
-    def _executed(self) -> tuple[list[Checked], list[int], set[int]]:
-        """The copies there are, the numbers of those that have been executed since the last look, and the
-        pages where that was often, all copies together. That takes time; nobody has to wait for it."""
+    def _executed(self) -> tuple[list[Checked], set[int], list[int]]:
+        """The copies there are, the pages where some have been executed often since the last look, all of
+        them together, and the numbers of those that were executed at all there, or on protected
+        pages. That takes time; nobody has to wait for it."""
         copies = self._copies
         if copies is not self._counted:
             self._counted, self._cells, self._counts = copies, _NONE, _NONE
@@ -254,7 +255,9 @@ class Guard:
         two = last != first
         pages, where = np.unique(np.concatenate((first, last[two])), return_inverse=True)
         executions = np.bincount(where, np.concatenate((times, times[two])), len(pages))
-        return copies, ran.tolist(), set(pages[executions >= _OFTEN].tolist())
+        often = pages[executions >= _OFTEN]
+        near = np.concatenate((often, np.array(list(self._protected), np.int64)))
+        return copies, set(often.tolist()), ran[np.isin(first, near)].tolist()
 
     def _may_trust(self, number: int) -> bool:
         return number not in self._trusted and number not in self._retired
