@@ -225,8 +225,8 @@ class Guard:
         """Trust what has been executed of late on pages where that is often, as far as it can be."""
         copies, often, ran = self._executed()
         with self._lock:
-            if copies is not self._copies or self._moving:  # they have been dropped meanwhile
-                return
+            if copies is not self._copies or self._moving:
+                return  # they have been dropped meanwhile, or what they were made from may be going
             wanted = [number for number in ran if self._may_trust(number)]
             pages = {page: copies[number].extent for number in wanted for page in copies[number].pages}
             self._protect({page: extent for page, extent in pages.items() if page in often})
