@@ -69,6 +69,7 @@ class Setting:
         self.memory: dict[int, bytes] = {}
         self.words: dict[int, int] = {}
         self.counts = np.zeros(100, np.int64)
+        self.looked_at = 0  # copies, in the last look
         self.guard = Guard(self.faults, self._read, self._write, self._executions)
         self.free_when_compared: list[bool] = []
 
@@ -80,7 +81,9 @@ class Setting:
         self.words[at] = word
 
     def _executions(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return self.counts[cells]
+        counts = self.counts[cells]
+        self.looked_at = len(cells)
+        return counts
 
     def add(self, cell: int, pc: int = BASE, code: bytes = b"code") -> None:
         self.memory.setdefault(pc, code)
@@ -153,7 +156,7 @@ def test_executions_of_a_page_add_up(setting: Setting) -> None:
         setting.add(cell, BASE + 64 * cell)
     setting.add(12, BASE + PAGE)
     setting.counts[12] += 1  # too few
-    time.sleep(0.1)  # until a look has passed
+    setting.until(lambda: setting.looked_at == 12)
     setting.counts[1:11] += guard._OFTEN // 10
     setting.until(lambda: all(setting.words[cell] == TRUSTING for cell in range(1, 11)))
     assert (setting.words[11], setting.words[12]) == (COMPARING, COMPARING)
