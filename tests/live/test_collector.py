@@ -260,9 +260,14 @@ def orders(seen: Picture) -> list[list[int]]:
     return [[t.tid for t in seen.threads], [b.number for b in seen.blocks]]
 
 
+NOBODYS = 1 << 22
+"""No thread has such a number, whose name would be asked for: PID_MAX_LIMIT, include/linux/threads.h."""
+
+
 def test_lists_are_sorted_as_asked() -> None:
     engine, collector, clock = made()
-    one, two = engine.thread(9), engine.thread(3)
+    nine, three = NOBODYS + 9, NOBODYS + 3
+    one, two = engine.thread(nine), engine.thread(three)
     engine.codes = [NOP, NOP * 5]
     engine.entries[id(one)], engine.entries[id(two)] = [1000, 0], [0, 10]
     collector.refresh()
@@ -273,13 +278,13 @@ def test_lists_are_sorted_as_asked() -> None:
     collector.refresh()
     blocks = {b.offset: b.number for b in collector.picture(Query()).blocks}
     small, large = blocks[0x1000], blocks[0x1040]
-    assert orders(collector.picture(Query())) == [[9, 3], [small, large]]
-    assert orders(collector.picture(Query(by_rate=True))) == [[3, 9], [large, small]]
+    assert orders(collector.picture(Query())) == [[nine, three], [small, large]]
+    assert orders(collector.picture(Query(by_rate=True))) == [[three, nine], [large, small]]
     assert orders(collector.picture(Query(thread_order="start", block_order="executions"))) == [
-        [9, 3],
+        [nine, three],
         [small, large],
     ]
     named = collector.picture(Query(thread_order="name", block_order="address"))
-    assert orders(named) == [[3, 9], [small, large]]
+    assert orders(named) == [[three, nine], [small, large]]
     assert len(collector.picture(Query(rows=1)).threads) == 1
     assert collector.picture(Query(rows=1)).threads_total == 2
