@@ -12,10 +12,10 @@ from livepro.engines.translate import budget, running
 
 def allow_always() -> None:
     """From now on, in this process, and nearly to the end of an interval."""
-    from livepro.engines.translate.x86_64 import reclaiming  # which other machines cannot load
+    from livepro.engines.translate.x86_64 import refilling  # which other machines cannot load
 
     running._LONG = 0
-    budget.FEW = reclaiming.FEW = 20
+    budget.FEW = refilling.FEW = 20
 
 
 def heeded(options: dict[str, Any]) -> dict[str, Any]:

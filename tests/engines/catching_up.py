@@ -58,8 +58,8 @@ def _foresee(state: TranslatedThread, registers: Any) -> None:
     space = state.space
     while True:
         pc = registers.rip
-        if pc in space.reclaim:
-            return  # the tracer has it go back: see test_translate_reclaiming
+        if pc in space.refill:
+            return  # the tracer does it otherwise: see test_translate_refilling
         place = space.locate(pc)
         if (place is not None and place.exact) or pc in space.exits or pc in space.handlers:
             break

@@ -14,7 +14,7 @@ import pytest
 import livepro
 from fixtures import Builder
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import IN_ALLOWANCES, LARGEST_CHUNK, AllowingCounters
+from livepro.engines.translate.allowances import EVENLY, FEW, LARGEST_CHUNK, AllowingCounters
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
 from livepro.engines.translate.counters import HALVES, Cells
 from livepro.engines.translate.engine import TranslateEngine
@@ -94,11 +94,14 @@ class Blocks:
         if words[cell] < 0:
             words[cell] += 1
             return False
-        if words[supply] >= words[chunk] * length:
-            words[supply] -= words[chunk] * length
-            words[more] += words[chunk]
-            words[cell] = 1 - words[chunk]
-            return False
+        self.words.view(np.uint8)[layout.TOUCHED + slot // layout.GROUP] = 1
+        portion = words[more] * words[layout.PORTION // 8] >> layout.PORTION_SHIFT
+        for taken in (portion + words[chunk], words[chunk]):  # what others have left is not taken back here
+            if words[supply] >= taken * length:
+                words[supply] -= taken * length
+                words[more] += taken
+                words[cell] = 1 - taken
+                return False
         words[more] += 1
         words[budget] -= length
         return bool(words[budget] < 0)
@@ -178,7 +181,7 @@ def test_blocks_are_allowed_much_from_the_beginning_of_a_long_interval() -> None
     for instructions in (10_000_000, 1_000_000_000, 100_000_000_000):
         budget.set(INTERVAL, instructions)
         allowed.append(int(blocks.words[layout.CHUNK // 8]))
-    assert 10 < allowed[0] < allowed[1] < allowed[2] == LARGEST_CHUNK
+    assert 5 < allowed[0] < allowed[1] < allowed[2] == LARGEST_CHUNK
     assert [blocks.execute(0) for _ in range(LARGEST_CHUNK)] == [False] * LARGEST_CHUNK
     assert budget.left(INTERVAL) == 100_000_000_000 - 4 * LARGEST_CHUNK
 
@@ -227,8 +230,8 @@ def test_instructions_are_kept_from_allowances_only_near_the_end() -> None:
     kept = [layout.BUDGET // 8, layout.SUPPLY // 8]
     budget.set(INTERVAL, 10_000_000)
     assert blocks.words[kept].tolist() == [0, 10_000_000]
-    budget.set(INTERVAL, 100_000)
-    assert blocks.words[kept].tolist() == [100_000, 0]
+    budget.set(INTERVAL, FEW - 1)
+    assert blocks.words[kept].tolist() == [FEW - 1, 0]
 
 
 def test_allowances_are_as_large_as_befits_all_blocks_that_had_some() -> None:
@@ -244,4 +247,4 @@ def test_allowances_are_as_large_as_befits_all_blocks_that_had_some() -> None:
         budget.set(INTERVAL, 10_000_000)
         budget.level()
         chunks.append(int(blocks.words[layout.CHUNK // 8]))
-    assert chunks == [10_000_000 // (IN_ALLOWANCES * 400), 10_000_000 // (IN_ALLOWANCES * 375)]
+    assert chunks == [10_000_000 // (EVENLY * 400), 10_000_000 // (EVENLY * 375)]

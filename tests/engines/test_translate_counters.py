@@ -7,7 +7,7 @@ import mmap
 import numpy as np
 import pytest
 
-from livepro.engines.translate import layout
+from livepro.engines.translate import layout, sparse
 from livepro.engines.translate.allowances import AllowingCounters
 from livepro.engines.translate.cache import FIXED, SMALLEST
 from livepro.engines.translate.counters import HALVES, Cells, ThreadCounters
@@ -93,6 +93,7 @@ def test_allowances_are_no_counts() -> None:
     """Nor are those of copies that have been dropped: they are given back."""
     words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
     signed = words.view(np.int64)
+    touched = words.view(np.uint8)[layout.TOUCHED :]
     former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
     space = Space(former)
     counters = AllowingCounters(words, space)
@@ -100,6 +101,7 @@ def test_allowances_are_no_counts() -> None:
         former.take(slot)
     more = layout.MORE // 8
     signed[FIRST : FIRST + 4], signed[more : more + 4] = (-3, -60, 0, 0), (13, 60, 7, 0)
+    touched[0] = 1
     assert counters.all().tolist() == [10, 0, 7, 0]
     assert counters.unspent() == 3 * 2 + 60 * 3
     space.counting = (former, current)
@@ -107,6 +109,7 @@ def test_allowances_are_no_counts() -> None:
         current.take(slot)
     at = HALVES[1]
     signed[FIRST + at : FIRST + at + 2], signed[more + at : more + at + 2] = (-1, -2), (4, 2)
+    touched[at // layout.GROUP] = 1
     assert counters.unspent() == 3 * 2 + 60 * 3 + 1 * 7 + 2 * 3
     assert counters.counted(np.array([0, 1, at])).tolist() == [10, 0, 3]
     assert counters.fold(former) == 3 * 2 + 60 * 3
@@ -118,6 +121,57 @@ def test_allowances_are_no_counts() -> None:
     assert counters.all().tolist() == [10, 0, 7, 3]
     counters.clear()
     assert not words.any()
+
+
+def told(counters: ThreadCounters) -> dict[int, int]:
+    """What is new, by slot."""
+    slots, times = sparse.total(counters.news())
+    return dict(zip(slots.tolist(), times.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", [ThreadCounters, AllowingCounters])
+def test_what_is_new_is_told_once(kind: type[ThreadCounters]) -> None:
+    """Whether it was executed by copies that there are, by further copies (slot 2 is one of block 1), or by
+    copies that have been dropped."""
+    words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
+    touched = words.view(np.uint8)[layout.TOUCHED :]
+    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    space = Space(former)
+    space.unrolled.add([2], [1])
+    counters = kind(words, space)
+    for slot in range(4):
+        former.take(slot)
+    assert told(counters) == {}
+    words[FIRST : FIRST + 4] = (10, 20, 5, 0)
+    touched[0] = 1
+    assert told(counters) == {0: 10, 1: 25}
+    assert told(counters) == {}
+    words[FIRST + 3] = 7
+    space.counting = (former, current)
+    current.take(3)
+    words[FIRST + HALVES[1]] = 2
+    touched[HALVES[1] // layout.GROUP] = 1
+    counters.fold(former)
+    space.counting = (current,)
+    assert told(counters) == {3: 9}
+    words[FIRST + HALVES[1]] += 1
+    assert told(counters) == {3: 1}
+
+
+def test_of_who_has_stopped_what_is_not_touched_anew_is_not_looked_at() -> None:
+    words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
+    touched, more = words.view(np.uint8)[layout.TOUCHED :], layout.MORE // 8
+    cells = Cells(HALVES[0], original=True)
+    for slot in range(4):
+        cells.take(slot)
+    counters = AllowingCounters(words, Space(cells))
+    words[more : more + 4], touched[0] = (1, 2, 3, 4), 1
+    counters.leave()
+    assert not touched.any()
+    words[more] = 9
+    assert told(counters) == {0: 1, 1: 2, 2: 3, 3: 4}
+    touched[0] = 1
+    assert told(counters) == {0: 8}
 
 
 class File:

@@ -90,8 +90,8 @@ class Emitter(Protocol):
     def resume(self) -> bytes:
         """What returns from signal handlers lead to, where they stay in the cache (else nothing)."""
 
-    def reclaim(self) -> bytes:
-        """Where a thread takes allowances back that blocks have not used (nothing, if there are none)."""
+    def refill(self) -> bytes:
+        """What a block goes to that has no allowance left (nothing, if there are no allowances)."""
 
 
 class Backend(Protocol):

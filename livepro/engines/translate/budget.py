@@ -4,7 +4,7 @@ Each block takes its length from it when it is counted, and stops if that makes 
 first block that goes beyond stops. Where copies know allowances (`Countdown.ALLOWANCES`) a block
 takes enough for many executions at once (`allowances`), as long as there is more left than a
 little. When the supply of them is used up, the thread itself takes back what blocks have not used, and gives
-smaller ones out (`x86_64.reclaiming`); whenever it stops, the tracer does.
+smaller ones out (`x86_64.refilling`); whenever it stops, the tracer does.
 
 What is left is the smaller of what is left of an interval of the thread's basic block
 vectors and of its share of a region's instructions (`regions`).
@@ -16,14 +16,23 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import FEW, IN_ALLOWANCES, LARGEST_CHUNK, AllowingCounters
+from livepro.engines.translate.allowances import (
+    EVENLY,
+    FEW,
+    IN_PROPORTION,
+    LARGEST_CHUNK,
+    AllowingCounters,
+)
 
 INTERVAL, SHARE = 0, 1
 
 ENDLESS = 1 << 62
 
 _LAST, _SUPPLY, _CHUNK = layout.BUDGET // 8, layout.SUPPLY // 8, layout.CHUNK // 8
+_EACH, _ENDED = layout.REFILL_EACH // 8, layout.REFILL_ENDED // 8
+_PORTION, _RATE = layout.PORTION // 8, layout.RATE // 8
 _FORGOTTEN = 16  # of the most that blocks with an allowance have had, one such part is forgotten at a stop
+_LARGEST = 1 << 40  # instructions: with more left, an allowance in proportion could take more than 64 bits
 _FIRST_EACH = 1 << 17  # instructions taken for `_each` before it is known: twenty thousand blocks' or so
 
 
@@ -37,6 +46,8 @@ class Budget:
         self._more = [0, 0]
         self._each = 0  # instructions, if each block that has an allowance were executed once
         self._resting = 0, 0
+        self._given = int(self._words[_LAST]) + int(self._words[_SUPPLY])
+        self._executed = 0  # instructions since then, about
         self._chunk([ENDLESS, ENDLESS])
         self._fill([ENDLESS, ENDLESS])
 
@@ -67,9 +78,13 @@ class Budget:
         there was too little."""
         if self._counters is not None:
             each, unspent = self._counters.withdraw()
+            each = max(each, int(self._words[_EACH]))
+            self._words[_EACH] = 0
             self._each = max(each, self._each - self._each // _FORGOTTEN, length)
             self._more = [more + unspent for more in self._more]
+            self._given -= unspent
             self._rest()
+            self._counters.leave()
 
     def level(self) -> None:
         """Give out anew what is left, when allowances have been withdrawn."""
@@ -80,8 +95,13 @@ class Budget:
 
     def _chunk(self, left: list[int]) -> None:
         """Have blocks allowed so many executions at once as what is left is enough for."""
-        chunk = min(left) // (IN_ALLOWANCES * (self._each or _FIRST_EACH))
+        supply = min(left)
+        chunk = supply // (EVENLY * (self._each or _FIRST_EACH))
         self._words[_CHUNK] = min(max(chunk, 1), LARGEST_CHUNK)
+        shift = layout.PORTION_SHIFT + layout.RATE_SHIFT
+        rate = (1 << shift) // (IN_PROPORTION * max(self._executed, supply, 1)) if supply <= _LARGEST else 0
+        self._words[_RATE] = rate
+        self._words[_PORTION] = max(supply, 0) * rate >> layout.RATE_SHIFT
 
     def _all_left(self) -> list[int]:
         unspent = self._unspent()
@@ -103,6 +123,7 @@ class Budget:
 
     def _fill(self, left: list[int]) -> None:
         total, unspent = min(left), self._unspent()
+        self._executed += self._given - (int(self._words[_LAST]) + int(self._words[_SUPPLY]) + unspent)
         if self._counters is not None and unspent > total:
             # By a command, this may be done to a thread that sleeps in a system call; one that woke in
             # the same moment would lose what it counts in it. A pause that ends is all that can ask for it,
@@ -111,9 +132,10 @@ class Budget:
             unspent = 0
         free = max(total - unspent, -1)  # negative: the next block stops, whichever it is
         last = free if self._counters is None or free < FEW else 0
-        self._words[_LAST], self._words[_SUPPLY] = last, free - last
+        self._words[_LAST], self._words[_SUPPLY], self._words[_ENDED] = last, free - last, 0
         if unspent:
             self._resting = -2, -2  # as it never is
         else:
             self._rest()
+        self._given = free + unspent
         self._more = [each - free - unspent for each in left]

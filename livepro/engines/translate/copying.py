@@ -32,7 +32,7 @@ class CopiedTranslations(ChangingTranslations):
     ) -> Block:
         """Write a copy of the block of `slot` that counts for slot `own`."""
         cell = self.cells.take(own)
-        if self.reclaim:
+        if self.refill:
             self.memory.note_lengths(cell, (len(source.facts),), self.cells.range)
         stubs = self._stubs(cache, source)
         details = self.emitter.emit(source, at, cell, self._live_out, self._check, owed, stubs)

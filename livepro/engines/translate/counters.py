@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.sparse import Sparse
 from livepro.engines.translate.unrolled import Unrolled
 
 _FIRST = layout.COUNTERS // 8
@@ -114,6 +115,7 @@ class ThreadCounters:
         self._words = words
         self._space = space
         self._folded: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] = (_NONE, _NONE)
+        self._told = _NONE
 
     def counted(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Executions counted in cells (int64)."""
@@ -164,6 +166,16 @@ class ThreadCounters:
         self._space.unrolled.gather(out)
         return out
 
+    def news(self) -> list[Sparse]:
+        """How often blocks have been executed since this was asked last, in any number of parts. For one
+        who asks; not for other threads."""
+        now = self.all()
+        changes = now.copy()
+        changes[: len(self._told)] -= self._told
+        self._told = now
+        slots = np.flatnonzero(changes != 0)
+        return [(slots, changes[slots])]
+
     def instructions(self, lengths: npt.NDArray[np.int64]) -> int:
         """Instructions in all these executions, given the length of each block."""
         return int(self.all(len(lengths)) @ lengths)
@@ -189,6 +201,7 @@ class ThreadCounters:
         for cells in self._space.counting:
             self._reset(cells)
         self._folded = (_NONE, _NONE)
+        self._told = _NONE
 
     def _reset(self, cells: Cells) -> None:
         """Let a generation's counters begin anew."""

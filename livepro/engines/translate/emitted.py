@@ -46,9 +46,7 @@ class Field(IntEnum):
     """64 bits: minus an address of the program's."""
     FIXED = 6
     """32 bits: an address of the program's. It fits only programs below 2 GiB, which never move."""
-    MORE = 7
-    """32 bits: the offset of a counter's other word in the thread's area (`layout.MORE`)."""
-    INSIDE = 8
+    INSIDE = 7
     """32 bits: an address in the cache, which is below 2 GiB."""
 
 

@@ -17,8 +17,8 @@ class CodeFiles:
     `grounds` are the files, `caches` what copies are put into. `dropped` is the generation of copies
     before this one, as long as threads may be in it, `waited` what is left of others for threads (by
     tid) that sleep there. `bytes` are those that copies take. `gadget` and `resume` are the addresses
-    of a system call and of what returns from signal handlers lead to (0: none is needed), `reclaim` those at
-    which threads take allowances back.
+    of a system call and of what returns from signal handlers lead to (0: none is needed), `refill` those at
+    which blocks are given allowances.
     """
 
     def __init__(self, memory: ThreadAreas, backend: Backend, emitter: Emitter) -> None:
@@ -32,7 +32,7 @@ class CodeFiles:
         self.bytes = 0
         self.gadget = 0
         self.resume = 0
-        self.reclaim = range(0)
+        self.refill = range(0)
         self.lookup = Lookup(memory, self._patch_at, backend.index_shift)
         self._link = backend.link
         self._stop = backend.stop
@@ -73,10 +73,10 @@ class CodeFiles:
                 self.resume = fixed.hot
                 self._write(fixed, self.resume, resume)
                 fixed.hot += len(resume)
-            reclaim = self.emitter.reclaim()
-            self.reclaim = range(fixed.hot, fixed.hot + len(reclaim))
-            self._write(fixed, fixed.hot, reclaim)
-            fixed.hot += len(reclaim)
+            refill = self.emitter.refill()
+            self.refill = range(fixed.hot, fixed.hot + len(refill))
+            self._write(fixed, fixed.hot, refill)
+            fixed.hot += len(refill)
         cache = Cache(file, module, key)
         self._begin(cache)
         return cache

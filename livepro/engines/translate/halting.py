@@ -211,7 +211,7 @@ class Halting(Leaving):
         if self._countdown is not Countdown.ALLOWANCES:
             return
         pc, space = self._pc(state.thread.tid), state.space
-        if pc in space.reclaim:
+        if pc in space.refill:
             registers = state.thread.registers()
             self._backend.catch_up(registers, state.words, state.area_address, state.thread.read)
             state.thread.set_registers(registers)

@@ -8,15 +8,22 @@ all times `boundary - budget`.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.recording import CutRule, ThreadTally
+from livepro.engines.translate import sparse
 from livepro.engines.translate.budget import ENDLESS, INTERVAL, Budget
+from livepro.engines.translate.sparse import Sparse
 from livepro.engines.window import Position
 from livepro.model import Interval
+
+_NOTHING_BESIDES: Mapping[int, int] = MappingProxyType({})
 
 
 class Lengths(Protocol):
@@ -32,19 +39,20 @@ class Counters(Protocol):
     def of(self, slot: int) -> int:
         """Executions of one block."""
 
-    def all(self, size: int = -1) -> npt.NDArray[np.int64]:
-        """Executions of each block (int64, by slot; of the first `size` slots, or all)."""
+    def news(self) -> list[Sparse]:
+        """Executions of blocks since this was asked last."""
 
 
 class _Base(NamedTuple):
-    """What had been counted when an interval began at `position`, and the instructions that
-    belong to it of the block the boundary fell into."""
+    """Where an interval began, at `position`: what had been counted apart from counters then, the
+    instructions that belong to it of the block the boundary fell into, and what counters have counted since
+    (as far as asked)."""
 
     position: int
-    counters: npt.NDArray[np.int64]
     entries: dict[int, int]
     partial: dict[tuple[int, int], int]
     carried: dict[int, int]
+    news: list[Sparse]
 
 
 class _Cut(NamedTuple):
@@ -74,6 +82,7 @@ class IntervalClock:
         self._cut = cut
         self._boundary = cut(0)
         self._budget.set(INTERVAL, self._boundary)
+        self._counters.news()
         self._base = self._now({}, 0)
         self._cuts: list[_Cut] = []
         self._frozen: dict[int, int] | None = None
@@ -96,11 +105,8 @@ class IntervalClock:
         reached = self._boundary - self._budget.left(INTERVAL) - ahead
         self.ran_out(position.row)  # the thread may have yet to say so itself
         self._take_back(position.row, reached)
-        vector = self._vector()
-        if position.executed or position.charged:
-            vector[position.row] += position.executed - position.charged
-        slots = np.flatnonzero(vector)
-        self._frozen = dict(zip(slots.tolist(), vector[slots].tolist(), strict=True))
+        slots, counts = self._vector({position.row: position.executed - position.charged})
+        self._frozen = dict(zip(slots.tolist(), counts.tolist(), strict=True))
         self._left = self._budget.left(INTERVAL) + ahead
         self._budget.set(INTERVAL, ENDLESS)
         self._cuts.clear()
@@ -117,6 +123,7 @@ class IntervalClock:
         carried = dict(done)
         carried[position.row] = carried.get(position.row, 0) + ahead
         self._cuts.clear()
+        self._counters.news()
         self._base = self._now(carried, self._boundary - left - sum(done.values()))
         self._budget.set(INTERVAL, left - ahead + position.owed)
         self.ran_out(position.row)
@@ -124,37 +131,29 @@ class IntervalClock:
     def resynchronise(self) -> None:
         """Set the budget anew from what has been counted: it was written while the thread ran."""
         if self._frozen is None:
-            into = int(self._vector().sum())
+            into = int(self._vector()[1].sum())
             self._budget.set(INTERVAL, self._boundary - self._base.position - into)
         else:
             self._budget.set(INTERVAL, ENDLESS)
 
-    def _now(
-        self, carried: dict[int, int], position: int, counters: npt.NDArray[np.int64] | None = None
-    ) -> _Base:
-        return _Base(
-            position,
-            self._counters.all(len(self._space.lengths())) if counters is None else counters,
-            dict(self._tally.entries),
-            dict(self._tally.partial),
-            carried,
-        )
+    def _now(self, carried: dict[int, int], position: int) -> _Base:
+        return _Base(position, dict(self._tally.entries), dict(self._tally.partial), carried, [])
 
-    def _vector(self, counters: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-        """Instructions executed in each block since the interval began (int64, per slot), by what
-        the counters say now, or said."""
-        lengths = self._space.lengths()
-        base = self._base
-        entries = self._counters.all(len(lengths)) if counters is None else counters.copy()
-        entries[: len(base.counters)] -= base.counters
+    def _vector(self, besides: Mapping[int, int] = _NOTHING_BESIDES) -> Sparse:
+        """Instructions executed in each block since the interval began, and those `besides` (by slot)."""
+        lengths, base = self._space.lengths(), self._base
+        base.news.extend(self._counters.news())
+        more = defaultdict(int, base.carried)
+        for slot, count in besides.items():
+            more[slot] += count
         for slot, count in self._tally.entries.items():
-            entries[slot] += count - base.entries.get(slot, 0)
-        vector = np.multiply(entries, lengths, out=entries)
-        for (slot, length), times in self._tally.partial.items():
-            vector[slot] += length * (times - base.partial.get((slot, length), 0))
-        for slot, count in base.carried.items():
-            vector[slot] += count
-        return vector
+            if count != base.entries.get(slot, 0):
+                more[slot] += int(lengths[slot]) * (count - base.entries.get(slot, 0))
+        for (slot, length), count in self._tally.partial.items():
+            if count != base.partial.get((slot, length), 0):
+                more[slot] += length * (count - base.partial.get((slot, length), 0))
+        ran = [(slots, times * lengths[slots]) for slots, times in base.news]
+        return sparse.total([*ran, sparse.from_mapping(more)])
 
     def ran_out(self, slot: int) -> None:
         """The budget may be spent: then the boundary lies in the block last counted, of `slot`."""
@@ -165,12 +164,9 @@ class IntervalClock:
             self._cuts.clear()
         while self._budget.spent(INTERVAL):
             behind = -self._budget.left(INTERVAL)
-            counters = self._counters.all(len(self._space.lengths()))
-            vector = self._vector(counters)
-            vector[slot] -= behind
-            self._emit(vector)
+            self._emit(self._vector({slot: -behind}))
             self._cuts.append(_Cut(self._base, self._boundary, slot, executions))
-            self._base = self._now({slot: behind}, self._boundary, counters)
+            self._base = self._now({slot: behind}, self._boundary)
             following = self._cut(self._boundary)
             self._budget.set(INTERVAL, self._budget.left(INTERVAL) + following - self._boundary)
             self._boundary = following
@@ -194,20 +190,18 @@ class IntervalClock:
             # It has not got as far as the boundary after all.
             del self._cuts[-1]
             self._tally.intervals.pop()
+            last.base.news.extend(self._base.news)
             self._base = last.base
             self._boundary = last.boundary
             self._budget.set(INTERVAL, last.boundary - position - ahead)
 
     def finish(self) -> None:
         """Close the last, partial interval."""
-        vector = self._vector()
-        if self._frozen is not None:
-            vector[:] = 0
-            vector[list(self._frozen)] = list(self._frozen.values())
-        self._emit(vector)
+        self._emit(
+            self._vector() if self._frozen is None else sparse.total([sparse.from_mapping(self._frozen)])
+        )
 
-    def _emit(self, vector: npt.NDArray[np.int64]) -> None:
-        rows = np.flatnonzero(vector != 0)  # several times as fast as without the comparison
+    def _emit(self, vector: Sparse) -> None:
+        rows, counts = vector
         if len(rows):
-            counts = vector[rows].astype(np.uint64)
-            self._tally.intervals.append(Interval(int(counts.sum()), rows.astype(np.int64), counts))
+            self._tally.intervals.append(Interval(int(counts.sum()), rows, counts.astype(np.uint64)))

@@ -190,7 +190,7 @@ def capture(space: CodeSpace, cache: Cache, describe: Callable[[bytes], Instruct
     ranks = order_by_heat(space.executions()[counted])
     by_slot = np.zeros(len(space.starts), np.int64)
     by_slot[slots] = ranks
-    renumber(image, fields["cell_fields"], fields["more_fields"], fields["slot_fields"], by_slot)
+    renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
     sources = [block.source for block in blocks]
 
     link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))

@@ -20,7 +20,7 @@ WATCHED = LOOKUP + LOOKUP_ENTRIES * 8
 DATA_ALIGNMENT = LOOKUP_ENTRIES * 8
 """Lets a lookup put the index into the address."""
 CELLS = WATCHED + (1 << 16)
-"""Two 32-bit words: the first of the counters in use, and the first behind them."""
+"""Two 32-bit words: the first of the groups of counters in use, and the first behind them (`GROUP`)."""
 LENGTHS = CELLS + PAGE
 """A 32-bit word for each counter: the instructions of its block."""
 
@@ -47,15 +47,29 @@ BUDGET = 0x80
 SUPPLY = 0x88
 """Instructions that blocks may be allowed to execute without asking each time (`allowances`)."""
 CHUNK = 0x90
-"""Executions that a block takes from there at once."""
-RECLAIM = 0x98
-"""Where a block goes for which there are too few: what others have not used is taken back there."""
-RECLAIM_RETURN = 0xA0
+"""Executions that each block takes from there at once, at least."""
+REFILL = 0x98
+"""Where a block goes that has no allowance left."""
+REFILL_RETURN = 0xA0
 """Where it goes on afterwards."""
-RECLAIM_SAVED = (0xA8, 0xB0, 0xB8)
+REFILL_SAVED = (0xA8, 0xB0, 0xB8)
 """Registers borrowed there."""
-RECLAIM_ASKING = 0xC0
-"""The instructions of that block."""
+REFILL_CELL = 0xC0
+"""Its counter."""
+REFILL_LENGTH = 0xC8
+"""Its instructions, while allowances are taken back."""
+REFILL_TAKEN = 0xD0
+"""Executions that it takes."""
+PORTION = 0xD8
+"""Which part of what it has executed so far a block takes besides, times 2**`PORTION_SHIFT`."""
+PORTION_SHIFT = 20
+RATE = 0xE0
+"""The same for each instruction of the supply, times 2**(`PORTION_SHIFT` + `RATE_SHIFT`)."""
+RATE_SHIFT = 32
+REFILL_ENDED = 0xF0
+"""Not 0 if the thread has taken all allowances back, and gives out no more."""
+REFILL_EACH = 0xE8
+"""The most instructions that blocks with an allowance had, each counted once, when they were taken back."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
@@ -65,11 +79,15 @@ FORMER_ACTION = 0xC20
 SCRATCH_ACTION = 0xC40
 """In the first area, one that livepro tells the kernel."""
 COUNTERS = 0x1000
-MAX_SLOTS = (1 << 21) - COUNTERS // 8
+GROUP = 512
+"""Counters that are looked through together."""
+MAX_SLOTS = (1 << 21) - 2 * GROUP
 MORE = COUNTERS + MAX_SLOTS * 8
 """A word for each counter: what its block has been allowed, and what it has executed beyond that and is
 not counted there (`allowances`)."""
-AREA_SIZE = MORE + MAX_SLOTS * 8
+TOUCHED = MORE + MAX_SLOTS * 8
+"""A byte for each group of counters: not 0 if one may have changed since the tracer took note."""
+AREA_SIZE = TOUCHED + PAGE
 DATA_SIZE = LENGTHS + MAX_SLOTS * 4
 """Of the data window."""
 AREAS_PER_WINDOW = 32

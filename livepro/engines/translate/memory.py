@@ -283,11 +283,11 @@ class ThreadAreas:
         """Let the process know how many instructions the blocks of the counters from `cell` on have, and
         which counters are in use: the first, and the first behind them."""
         self._lengths[cell : cell + len(lengths)] = lengths
-        self._range[0], self._range[1] = used
+        self._range[0], self._range[1] = used[0] // layout.GROUP, -(-used[1] // layout.GROUP)
 
     def used_data(self) -> list[tuple[int, int]]:
         """The ranges of the data window that hold anything, as (start, end) offsets."""
-        first, end = self._range
+        first, end = (group * layout.GROUP for group in self._range)
         return [(0, layout.LENGTHS), (layout.LENGTHS + first * 4, layout.LENGTHS + end * 4)]
 
     def area(self, index: int) -> npt.NDArray[np.uint64]:

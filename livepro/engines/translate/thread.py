@@ -114,7 +114,7 @@ class TranslatedThread:
     def keep_countdown(self, countdown: Countdown) -> None:
         """Begin to count down as copies do."""
         if countdown is Countdown.ALLOWANCES:
-            self.words[layout.RECLAIM // 8] = self.space.reclaim.start
+            self.words[layout.REFILL // 8] = self.space.refill.start
             self.counters = allowing = AllowingCounters(self.words, self.space)
             self.budget = Budget(self.words, allowing)
         else:

@@ -70,7 +70,7 @@ class Translations(CodeFiles):
 
     def copy_into(self, child: Translations, caches: list[SharedFile]) -> None:
         """Let a forked child, whose memory holds copies of the files, have the same."""
-        child.gadget, child.resume, child.reclaim = self.gadget, self.resume, self.reclaim
+        child.gadget, child.resume, child.refill = self.gadget, self.resume, self.refill
         child._stops = self._stops.copy()
         child.grounds = [mine.fork(file) for mine, file in zip(self.grounds, caches, strict=True)]
         files = {
@@ -256,7 +256,7 @@ class Translations(CodeFiles):
         first, count = cache.first_slot, len(unit)
         self._restored.append(Restored(first, unit, module))
         cell = self.cells.take_all(first, count)
-        if self.reclaim:
+        if self.refill:
             self.memory.note_lengths(cell, unit.lengths[unit.row_of], self.cells.range)
         starts = unit.starts.astype(np.int64) + cache.base
         further = unit.counted != unit.ranks

@@ -60,7 +60,6 @@ class Unit:
     address_fields: Array
     negated_fields: Array
     fixed_fields: Array
-    more_fields: Array
     inside_fields: Array
     ranks: Array
     counted: Array
@@ -102,7 +101,6 @@ class Unit:
             return None
         _scatter(image, self.out_fields, out.astype(np.int32))
         _add(image, self.cell_fields, np.int32, first_cell * 8)
-        _add(image, self.more_fields, np.int32, first_cell * 8)
         _add(image, self.slot_fields, np.int32, first_cell)
         _add(image, self.data_fields, np.int32, there.data - data)
         _add(image, self.inside_fields, np.int32, there.cache - cache)
@@ -186,9 +184,9 @@ def _add(image: Array, positions: Array, kind: Any, amount: int) -> None:
         _scatter(image, positions, (_gather(image, positions, kind) + np.array(amount, kind)).astype(kind))
 
 
-def slots_of(image: Array, cells: Array, first: int = layout.COUNTERS) -> Array:
-    """The slots that counters at `cells` of an image count in (int64); `first` is where the first one is."""
-    return (_gather(image, cells, np.int32).astype(np.int64) - first) // 8
+def slots_of(image: Array, cells: Array) -> Array:
+    """The slots that counters at `cells` of an image count in (int64)."""
+    return (_gather(image, cells, np.int32).astype(np.int64) - layout.COUNTERS) // 8
 
 
 def order_by_heat(executions: Array) -> Array:
@@ -201,11 +199,10 @@ def order_by_heat(executions: Array) -> Array:
     return ranks
 
 
-def renumber(image: Array, cells: Array, more: Array, slots: Array, ranks: Array) -> None:
+def renumber(image: Array, cells: Array, slots: Array, ranks: Array) -> None:
     """Let an image count in ranks of a unit: `ranks[slot]` instead of each slot."""
-    for positions, first in ((cells, layout.COUNTERS), (more, layout.MORE)):
-        found = ranks[slots_of(image, positions, first)]
-        _scatter(image, positions, (found * 8 + first).astype(np.int32))
+    found = ranks[slots_of(image, cells)]
+    _scatter(image, cells, (found * 8 + layout.COUNTERS).astype(np.int32))
     named = ranks[_gather(image, slots, np.int32)]
     _scatter(image, slots, named.astype(np.int32))
 
@@ -218,6 +215,5 @@ FIELD_ARRAYS = {
     Field.ADDRESS: "address_fields",
     Field.NEGATED: "negated_fields",
     Field.FIXED: "fixed_fields",
-    Field.MORE: "more_fields",
     Field.INSIDE: "inside_fields",
 }

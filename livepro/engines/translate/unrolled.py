@@ -35,6 +35,7 @@ class Unrolled:
         self._slots: list[int] = []
         self._of: dict[int, list[int]] = {}
         self._arrays = _NONE, _NONE
+        self._counted_for, self._looked_at = _NONE, 0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -74,3 +75,14 @@ class Unrolled:
         slots, mains = slots[known], mains[known]
         np.add.at(counts, mains, counts[slots])
         counts[slots] = 0
+
+    def counted_for(self, size: int) -> npt.NDArray[np.int64]:
+        """By slot, of so many at least, the slot that it counts for (int64): of those of further copies
+        another one, of all others they themselves."""
+        further, mains = self.pairs()
+        if len(self._counted_for) < size:
+            self._counted_for, self._looked_at = np.arange(2 * size), 0
+        if self._looked_at < len(further):
+            self._counted_for[further[self._looked_at :]] = mains[self._looked_at :]
+            self._looked_at = len(further)
+        return self._counted_for

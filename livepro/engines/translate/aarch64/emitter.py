@@ -279,7 +279,7 @@ class Emitter(CounterEmitter):
         """Nothing: returns from signal handlers are stepped."""
         return b""
 
-    def reclaim(self) -> bytes:
+    def refill(self) -> bytes:
         """Nothing: there are no allowances."""
         return b""
 

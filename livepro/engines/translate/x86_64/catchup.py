@@ -15,7 +15,7 @@ from typing import Any
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import Words
 from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.reclaiming import RECLAIMING
+from livepro.engines.translate.x86_64.refilling import REFILLING
 
 _ORDER = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -34,7 +34,6 @@ Read = Callable[[int, int], bytes]
 _LEA = {  # lea without displacement, or with one of 8 bits: register, what is added
     b"\x48\x8d\x40\x01": ("rax", "", 1),
     b"\x48\x8d\x49\x01": ("rcx", "", 1),
-    b"\x48\x8d\x49\xff": ("rcx", "", -1),
     b"\x48\x8d\x0c\x01": ("rcx", "rax", 0),
 }
 _NOPS = (b"\x90", b"\x66\x90", b"\x0f\x1f\x00", encode.STOP_IN_NOP)
@@ -47,9 +46,9 @@ def catch_up(registers: Any, words: Words, area: int, read: Read) -> bool:
     reads memory of the thread's: an address and a size.
     """
     pc = registers.rip
-    within = pc - int(words[layout.RECLAIM // 8])
-    if 0 <= within < len(RECLAIMING.code):
-        RECLAIMING.abandon(registers, words, within)
+    within = pc - int(words[layout.REFILL // 8])
+    if 0 <= within < len(REFILLING.code):
+        REFILLING.finish(registers, words, within, read)
         return True
     code = read(pc, 16)
     if len(code) < 16:
@@ -71,9 +70,6 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         offset, value = _i32(code, 4)[0], _u32(code, 8)[0]
         words[offset // 8] = int(words[offset // 8]) & ~0xFFFF_FFFF | value
         return 12
-    if code[1:5] == b"\x48\xc7\x04\x25":  # mov qword gs:[offset], imm32
-        words[_i32(code, 5)[0] // 8] = _i32(code, 9)[0] & _ALL_64
-        return 13
     if code[1] & 0xFB != 0x48 or code[3] & 0xC7 != 0x04 or code[4] != 0x25:
         return 0
     register = _ORDER[(code[1] & 4) << 1 | code[3] >> 3 & 7]
@@ -92,11 +88,6 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         left = words[at] = int(words[at]) - amount & _ALL_64
         registers.eflags = registers.eflags & ~_SIGN | (_SIGN if left >> 63 else 0)
         return 13 if code[2] == 0x81 else 10
-    elif operation in ((0x01, 0x0C), (0x29, 0x0C)):  # add and sub of rcx, where flags are saved
-        amount = registers.rcx if code[2] == 0x01 else -registers.rcx
-        result = words[at] = int(words[at]) + amount & _ALL_64
-        flags = (_SIGN if result >> 63 else 0) | (_ZERO if result == 0 else 0)
-        registers.eflags = registers.eflags & ~(_SIGN | _ZERO) | flags
     else:
         return 0
     return 9
@@ -165,9 +156,6 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
     if code.startswith(b"\x0f\xb6\x89"):  # movzx ecx, byte [rcx + table]
         registers.rcx = read(registers.rcx + _u32(code, 3)[0], 1)[0]
         return 7
-    if code.startswith(b"\x48\x69\xc9"):  # imul rcx, rcx, imm32
-        registers.rcx = registers.rcx * _i32(code, 3)[0] & _ALL_64
-        return 7
     if first == 0x9F:  # lahf
         flags = registers.eflags & _LOW_FLAGS | 2
         registers.rax = rax & ~0xFF00 | flags << 8
@@ -203,8 +191,6 @@ def _target(code: bytes, registers: Any, words: Words, read: Read) -> int | None
         return pc + 2 + code[1]
     if code[0] == 0x78:  # js, forward
         return pc + 2 + (code[1] if registers.eflags & _SIGN else 0)
-    if code[0] == 0x74:  # jz, forward
-        return pc + 2 + (code[1] if registers.eflags & _ZERO else 0)
     if code.startswith(b"\x65\xff\x24\x25"):  # jmp gs:[offset]
         return int(words[_i32(code, 4)[0] // 8])
     high = code[0] == 0x41

@@ -89,9 +89,9 @@ class CounterEmitter:
             emitted.tallied = len(out)
             if self._allowing:
                 out += encode.jump_if_positive(0)
-                self._ask_budget(emitted, emitted.tallied, len(out) - 4, slot, length, counted=True)
+                self._ask_budget(emitted, emitted.tallied, len(out) - 4, slot)
         elif self._allowing:
-            self._count_allowed(emitted, slot, length, borrows)
+            self._count_allowed(emitted, slot, borrows)
         elif borrows < 16:
             self._add_one(emitted, borrows, cell)
         else:
@@ -125,7 +125,7 @@ class CounterEmitter:
         if not dead:
             out += GIVE_FLAGS_BACK
 
-    def _count_allowed(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
+    def _count_allowed(self, emitted: Emitted, slot: int, borrows: int) -> None:
         """Count without touching flags, or go elsewhere if there is no allowance left."""
         out, fields = emitted.code, emitted.fields
         cell = layout.COUNTERS + slot * 8
@@ -142,50 +142,22 @@ class CounterEmitter:
         out += encode.move_absolute(encode.RCX, 0)
         jump = encode.jump(0)
         out[far : far + len(jump)] = jump
-        self._ask_budget(emitted, begin, far + len(jump) - 4, slot, length, counted=False)
+        self._ask_budget(emitted, begin, far + len(jump) - 4, slot)
         if borrows != encode.RCX:
             out += encode.move(encode.RCX, borrows) if borrows < 16 else LOAD_RCX
 
     @staticmethod
-    def _ask_budget(
-        emitted: Emitted, begin: int, enter: int, slot: int, length: int, *, counted: bool
-    ) -> None:
+    def _ask_budget(emitted: Emitted, begin: int, enter: int, slot: int) -> None:
         """What the 4 bytes at `enter` lead to, and which leads back behind what has been emitted."""
-        cell, more = layout.COUNTERS + slot * 8, layout.MORE + slot * 8
-        fields: list[tuple[Field, int]] = []
-        begins = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
-        again = len(begins)
-        begins += encode.load_area(encode.RCX, layout.CHUNK) + encode.multiply_rcx(length)
-        begins += encode.subtract_rcx(layout.SUPPLY)
-        ends = encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
-
-        # As many as are taken at once; the first of them is this execution.
-        many = encode.load_area(encode.RCX, layout.CHUNK) + encode.add_rcx(more)
-        fields.append((Field.MORE, len(many) - 4))
-        if not counted:
-            many += encode.lea_increment(encode.RCX, -1)
-        many += encode.subtract_rcx(cell)
-        fields.append((Field.CELL, len(many) - 4))
-        # This execution alone, if there are no more allowances; else what others have not used of theirs is
-        # taken back first.
-        one = encode.add_rcx(layout.SUPPLY)
-        reclaim = encode.store_area_immediate(layout.RECLAIM_ASKING, length)
-        behind_lea = len(begins + encode.jump_if_negative(0) + many + encode.jump_short(0) + one)
-        behind_lea += len(encode.jump_if_zero(0) + reclaim + encode.lea_rcx_back(0))
-        reclaim += encode.lea_rcx_back(behind_lea - again) + encode.jump_area(layout.RECLAIM)
-        one += encode.jump_if_zero(len(reclaim)) + reclaim
-        one += encode.increment_area(more)
-        fields.append((Field.MORE, len(many) + len(encode.jump_short(0)) + len(one) - 4))
-        if counted:
-            one += encode.store_area_zero(cell)
-            fields.append((Field.CELL, len(many) + len(encode.jump_short(0)) + len(one) - 8))
-        one += encode.subtract_area(layout.BUDGET, length) + encode.STOP_IF_NEGATIVE
-        many += encode.jump_short(len(one))
-        begins += encode.jump_if_negative(len(many))
-        code = begins + many + one + ends
-        stop = len(code) - len(ends) - 1
-        behind = tuple((kind, len(begins) + offset) for kind, offset in fields)
-        emitted.cold = Cold(code, begin, enter, len(emitted.code), stop, behind)
+        code = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
+        go = encode.jump_area(layout.REFILL)
+        leave = encode.store_area(encode.RCX, layout.REFILL_RETURN) + encode.move_ecx(slot)
+        code += encode.lea_rcx(len(leave + go)) + leave
+        field = len(code) - 4
+        code += go + encode.STOP_IF_NEGATIVE
+        stop = len(code) - 1
+        code += encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
+        emitted.cold = Cold(code, begin, enter, len(emitted.code), stop, ((Field.SLOT, field),))
 
     def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
         """Count where rax and rcx are saved already."""
@@ -195,7 +167,7 @@ class CounterEmitter:
             self._count_budgeted(emitted, cell, length, dead=False)
         else:
             if self._allowing:
-                self._count_allowed(emitted, slot, length, encode.RCX)
+                self._count_allowed(emitted, slot, encode.RCX)
             else:
                 self._add_one(emitted, encode.RCX, cell)
             if restores:

@@ -19,7 +19,7 @@ from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
-from livepro.engines.translate.x86_64.reclaiming import Reclaiming
+from livepro.engines.translate.x86_64.refilling import Refilling
 from livepro.engines.translate.x86_64.repeating import repeat
 from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
 
@@ -48,7 +48,7 @@ class Emitter(CounterEmitter):
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
         self._watched = watched
-        self._reclaim = Reclaiming(data).code if self._allowing else b""
+        self._refill = Refilling(data).code if self._allowing else b""
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
             encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
@@ -352,10 +352,9 @@ class Emitter(CounterEmitter):
         out = SAVE_RAX + SAVE_RCX + encode.load_area(encode.RAX, layout.RESUMED)
         return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self._lookup
 
-    def reclaim(self) -> bytes:
-        """What a block goes to for which there is too little of a thread's supply (nothing, if there are no
-        allowances)."""
-        return self._reclaim
+    def refill(self) -> bytes:
+        """What a block goes to that has no allowance left (nothing, if there are no allowances)."""
+        return self._refill
 
     def landing(self, target: int) -> Landing:
         """What the lookup table leads to for `target`: goes on behind itself if rax is

@@ -75,19 +75,9 @@ def subtract_area(offset: int, amount: int) -> bytes:
     return b"\x65\x48\x81\x2c\x25" + _i32(offset) + _i32(amount)
 
 
-def add_rcx(offset: int) -> bytes:
-    """add gs:[offset], rcx"""
-    return b"\x65\x48\x01\x0c\x25" + _i32(offset)
-
-
 def subtract_rcx(offset: int) -> bytes:
     """sub gs:[offset], rcx"""
     return b"\x65\x48\x29\x0c\x25" + _i32(offset)
-
-
-def multiply_rcx(factor: int) -> bytes:
-    """imul rcx, rcx, imm32"""
-    return b"\x48\x69\xc9" + _i32(factor)
 
 
 def lea_increment(register: int, amount: int) -> bytes:
@@ -119,16 +109,6 @@ def jump(displacement: int) -> bytes:
     return b"\xe9" + _i32(displacement)
 
 
-def jump_short(displacement: int) -> bytes:
-    """jmp rel8"""
-    return b"\xeb" + bytes((displacement,))
-
-
-def jump_if_negative(displacement: int) -> bytes:
-    """js rel8, forward"""
-    return b"\x78" + bytes((displacement,))
-
-
 def jump_indexed(table: int) -> bytes:
     """jmp [rcx * 8 + table]; `table` below 2 GiB"""
     return b"\xff\x24\xcd" + _u32(table)
@@ -139,14 +119,14 @@ def jump_area(offset: int) -> bytes:
     return b"\x65\xff\x24\x25" + _i32(offset)
 
 
-def lea_rcx_back(distance: int) -> bytes:
-    """lea rcx, [rip - distance]: from the end of the instruction"""
-    return b"\x48\x8d\x0d" + _i32(-distance)
+def lea_rcx(displacement: int) -> bytes:
+    """lea rcx, [rip + displacement]: from the end of the instruction"""
+    return b"\x48\x8d\x0d" + _i32(displacement)
 
 
-def jump_if_zero(displacement: int) -> bytes:
-    """jz rel8, forward"""
-    return b"\x74" + bytes((displacement,))
+def move_ecx(value: int) -> bytes:
+    """mov ecx, imm32"""
+    return b"\xb9" + _u32(value)
 
 
 def jump_far_away(target: int) -> bytes:
