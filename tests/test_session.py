@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 import livepro
+from livepro.engines import engine_class
 from livepro.session import Session
 
 
@@ -53,3 +55,18 @@ def test_a_signal_before_the_program_has_begun_ends_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "execve", interrupted)
     result = livepro.run(["true"])
     assert (result.exit, result.instructions) == (128 + signal.SIGTERM, 0)
+
+
+@pytest.mark.parametrize("engine", ["step", "block", "translate"])
+@pytest.mark.parametrize("command", [["/bin/true"], ["/bin/sh", "-c", "/bin/true & wait"]])
+def test_an_error_as_a_thread_ends_is_told(
+    engine: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel holds a thread that exits until it is told to go on: even its death by a signal waits."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(engine_class(engine, platform.machine()), "exiting", fails)
+    with pytest.raises(OSError, match="no"):
+        livepro.run(command, engine=engine)

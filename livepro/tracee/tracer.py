@@ -332,6 +332,9 @@ class Tracer(TakingOver):
         for process in self.live:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
+        for tid in self.tids:  # one that stands still as it exits does not heed that
+            with contextlib.suppress(ProcessLookupError):
+                ptrace.call(ptrace.PTRACE_CONT, tid)
         with contextlib.suppress(ChildProcessError):
             while True:
                 tid, status = os.waitpid(-1, WAIT_FLAGS)
