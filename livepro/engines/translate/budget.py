@@ -127,7 +127,7 @@ class Budget:
         if self._counters is not None and unspent > total:
             # By a command, this may be done to a thread that sleeps in a system call; one that woke in
             # the same moment would lose what it counts in it. A pause that ends is all that can ask for it,
-            # with less left of an interval than one part in `IN_ALLOWANCES` of it.
+            # with less left of an interval than was allowed when it began.
             self._counters.withdraw()
             unspent = 0
         free = max(total - unspent, -1)  # negative: the next block stops, whichever it is
