@@ -111,15 +111,19 @@ def vectors(table: BlockTable, thread: ThreadCounts, rule: CutRule | None = None
     out; otherwise every interval gives a vector.
     """
     # The place of each row when blocks are ordered by address; same address (JIT code): by id.
+    by_address = np.argsort(table.address, kind="stable")
     place = np.empty(len(table), np.int64)
-    place[np.argsort(table.address, kind="stable")] = np.arange(len(table))
+    place[by_address] = np.arange(len(table))
+    counts = np.empty(len(table), np.uint64)  # by place
     position = 0
     for interval in thread.intervals:
         start, position = position, position + interval.instructions
         if rule is not None and rule.dialect == Dialect.EXP_BBV and position < rule.next_cut(start):
             continue
-        order = np.argsort(place[interval.rows])
-        yield Vector(interval.rows[order] + 1, interval.counts[order])
+        places = place[interval.rows]
+        counts[places] = interval.counts
+        places.sort()
+        yield Vector(by_address[places] + 1, counts[places])
 
 
 def summary(table: BlockTable, thread: ThreadCounts, rule: CutRule, totals: Totals | None = None) -> Summary:

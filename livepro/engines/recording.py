@@ -263,10 +263,10 @@ class ThreadTally:
         partial = {(rows[key], length): times for (key, length), times in self.partial.items() if times}
         self.entries = defaultdict(int, entries)
         self.partial = defaultdict(int, partial)
-        keys, named = np.fromiter(rows, np.int64, len(rows)), np.fromiter(rows.values(), np.int64, len(rows))
-        self.intervals = [
-            Interval(i.instructions, named[np.searchsorted(keys, i.rows)], i.counts) for i in self.intervals
-        ]
+        if self.intervals:
+            named = np.zeros(max(rows) + 1, np.int64)
+            named[list(rows)] = list(rows.values())
+            self.intervals = [Interval(i.instructions, named[i.rows], i.counts) for i in self.intervals]
 
     @property
     def instructions(self) -> int:

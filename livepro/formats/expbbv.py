@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -96,15 +96,39 @@ def write_vectors(out: TextIO, vectors: Iterable[Pairs], trailer: Trailer) -> Wr
     """Write a vector file, line by line: `vectors` may be an iterator over any number of intervals."""
     lines = widest = 0
     for ids, counts in vectors:
-        # One formatting call per line; the pairs as one flat tuple of Python integers.
-        flat = np.empty(2 * len(ids), np.uint64)
-        flat[0::2], flat[1::2] = ids, counts
-        line = "T" + ":%d:%d   " * len(ids) % tuple(flat.tolist()) + "\n"
+        line = "T" + _pairs_text(ids, counts) + "\n"
         out.write(line)
         lines += 1
         widest = max(widest, len(line))
     out.write("\n\n" + trailer.text() + "\n")
     return Written(lines, widest)
+
+
+def _pairs_text(ids: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> str:
+    """``:id:count   `` for each pair: thousands a line, so a character of all pairs at a time."""
+    if not len(ids):
+        return ""
+    of_id, of_count = len(str(int(ids.max()))), len(str(int(counts.max())))
+    columns = np.full((of_id + of_count + 5, len(ids)), ord(" "), np.uint8)
+    columns[0] = columns[of_id + 1] = ord(":")
+    _digits(ids, columns[1 : of_id + 1])
+    _digits(counts, columns[of_id + 2 : of_id + of_count + 2])
+    characters = columns.T.ravel()
+    text: str = characters[characters != 0].tobytes().decode("ascii")
+    return text
+
+
+def _digits(numbers: npt.NDArray[Any], columns: npt.NDArray[np.uint8]) -> None:
+    """Write numbers of at most so many digits into as many columns, right-justified behind zero bytes."""
+    rest: npt.NDArray[np.unsignedinteger[Any]]
+    rest = numbers.astype(np.uint32 if len(columns) < 10 else np.uint64)
+    for place in range(len(columns)):
+        higher = rest // 10
+        digits = rest - higher * 10 + ord("0")
+        if place:
+            digits[rest == 0] = 0
+        columns[-1 - place] = digits
+        rest = higher
 
 
 def simpoint_warning(name: str, written: Written) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -289,3 +290,17 @@ def test_threads_of_exp_bbv_have_files_named_as_ours(tmp_path: Path) -> None:
         assert file.trailer is not None
         assert file.trailer.thread == number
         assert rewritten(file) == name.read_text()
+
+
+@pytest.mark.parametrize("largest", [1, 9, 10, 999_999_999, 1_000_000_000, (1 << 32) + 1, (1 << 64) - 1])
+def test_every_number_is_written_as_it_is(largest: int) -> None:
+    rng = random.Random(largest)
+    counts = [1, largest, *(rng.randint(1, 10 ** rng.randint(1, len(str(largest)))) for _ in range(200))]
+    counts = [min(count, largest) for count in counts] + [10**n for n in range(len(str(largest)))]
+    ids = sorted(rng.sample(range(1, 20_000), len(counts)))
+    out = io.StringIO()
+    pairs = np.array(ids, np.int64), np.array(counts, np.uint64)
+    expbbv.write_vectors(out, [pairs, (pairs[0][:0], pairs[1][:0])], TRAILER)
+    first, second, *_ = out.getvalue().split("\n")
+    assert first == "T" + "".join(f":{i}:{count}   " for i, count in zip(ids, counts, strict=True))
+    assert second == "T"
