@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+from livepro.model.arrays import distinct
 
 
 class Totals(NamedTuple):
@@ -46,7 +47,7 @@ class StaticFacts:
         """The thread's totals, and the addresses (uint64, sorted) of the rep instructions it executed."""
         executions = thread.executions(self.table)
         rep_executions = executions[self.rep_at]
-        reps = _distinct(self.rep_address[rep_executions > 0])
+        reps = distinct(self.rep_address[rep_executions > 0])
         totals = Totals(
             instructions=int(executions.sum()),
             rep_instructions=int(rep_executions.sum()),
@@ -56,13 +57,6 @@ class StaticFacts:
             blocks=int(executed(thread).sum()),
         )
         return totals, reps
-
-
-def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The distinct values, sorted: np.unique without numpy.ma, the loading of which it asks for."""
-    ordered = np.sort(values)
-    distinct: npt.NDArray[np.uint64] = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
-    return distinct
 
 
 def executed(thread: ThreadCounts) -> npt.NDArray[np.bool_]:
@@ -86,7 +80,7 @@ def process_totals(process: ProcessResult) -> tuple[Totals, tuple[Totals, ...]]:
     facts = StaticFacts(process.table)
     each = [facts.totals(t) for t in process.threads]
     threads = tuple(totals for totals, _ in each)
-    reps = _distinct(np.concatenate([addresses for _, addresses in each])) if each else ()
+    reps = distinct(np.concatenate([addresses for _, addresses in each])) if each else ()
     ran = np.zeros(len(process.table), np.bool_)
     for thread in process.threads:
         ran |= executed(thread)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from livepro.linux import elf
 from livepro.linux.elf import ElfImage, SymbolEntries, Uint64s
+from livepro.model.arrays import distinct
 
 MOST_UNDERSCORES = 7
 CODE_TYPES = (elf.STT_NOTYPE, elf.STT_FUNC, elf.STT_GNU_IFUNC)
@@ -106,7 +107,7 @@ class FunctionTable:
         bare = np.flatnonzero(symbols["size"] == 0)
         kept[bare] = ~inside(start[bare], start, end)
         bare = bare[kept[bare]]
-        end[bare] = reach(start[bare], np.unique(start[kept]), code_start, code_end)
+        end[bare] = reach(start[bare], distinct(start[kept]), code_start, code_end)
         start, end, name, rank = start[kept], end[kept], name[kept], rank[kept]
         order = np.lexsort((rank, ~end, start))
         start, end, name = start[order], end[order], name[order]

@@ -284,12 +284,14 @@ class TranslateEngine(Regions):
         ]
         for counts, tally in taken:
             used.update(counts[tally].rows.tolist(), (slot for slot, _ in counts[tally].partial))
+        in_intervals = np.zeros(len(space.lengths()), bool)
         for tally in record.tallies:
             tally.settle(space.lengths())
             used.update(slot for slot, count in tally.entries.items() if count)
             used.update(slot for slot, _ in tally.partial)
-            if tally.intervals:
-                used.update(np.unique(np.concatenate([i.rows for i in tally.intervals])).tolist())
+            for interval in tally.intervals:
+                in_intervals[interval.rows] = True
+        used.update(np.flatnonzero(in_intervals).tolist())
         rows = space.write_down(record.store, np.array(sorted(used), np.int64))
         labels = space.generated.labels
         record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}

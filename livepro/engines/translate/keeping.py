@@ -20,6 +20,7 @@ from livepro.linux.depot import Depot
 from livepro.linux.proc import Mapping
 from livepro.linux.written import written_to
 from livepro.model import Instruction
+from livepro.model.arrays import distinct
 
 _MEBIBYTE = 1 << 20
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
@@ -112,7 +113,7 @@ def restore(space: CodeSpace, cache: Cache, unit: Unit) -> bool:
         return False
     module = cache.module
     assert module is not None
-    if not all(map(space.is_constant, (np.unique(unit.tables).astype(np.int64) + module.start).tolist())):
+    if not all(map(space.is_constant, (distinct(unit.tables).astype(np.int64) + module.start).tolist())):
         return False
     view = np.frombuffer(cache.map, np.uint8)
     view[: len(hot)] = hot
