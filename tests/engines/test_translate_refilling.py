@@ -149,7 +149,7 @@ def _signed(word: int) -> int:
     [
         # There is enough: 50 executions, and half as many as there were.
         (1000, 0, 1 << layout.PORTION_SHIFT - 1, {"more": 54, "supply": 1000 - 54 * 7}),
-        # There is none anywhere, or none for this one; then the thread stops, or not.
+        # There is none, or too little with what others have left; then the thread stops, or not.
         (0, 0, 0, {"more": 1, "budget": -7}),
         (50, 0, 0, {"more": 1, "budget": 50 + UNSPENT - 7, "ended": 1}),
         (FEW - UNSPENT - 1, 0, MUCH, {"more": 1, "budget": FEW - 1 - 7, "ended": 1}),
@@ -168,12 +168,7 @@ def test_a_block_that_asks_is_counted(
 ) -> None:
     """And from wherever the tracer has the thread go on, nothing that was counted or is left is lost,
     and it has its registers."""
-    if expected == {"more": 1, "budget": -7}:
-        with_none = [0 if count < 0 else count for count in COUNTS]
     thread = Thread(supply, counted=counted, portion=portion, rate=rate)
-    if not supply:
-        cells = slice(layout.COUNTERS // 8 + FIRST, layout.COUNTERS // 8 + FIRST + len(COUNTS))
-        thread.words.view(np.int64)[cells] = [*with_none[:ASKING], int(counted), *with_none[ASKING + 1 :]]
     (counts, left), length = content(thread.words), LENGTHS[ASKING]
     counts[ASKING] += not counted
     goal = counts, left - length
