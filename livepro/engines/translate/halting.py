@@ -25,6 +25,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Block
 from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.leaving import Leaving
+from livepro.engines.translate.space import CodeSpace
 from livepro.engines.translate.thread import NOWHERE, Mode, TranslatedThread
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.isa.base import Isa
@@ -211,18 +212,10 @@ class Halting(Leaving):
         if self._countdown is not Countdown.ALLOWANCES:
             return
         pc, space = self._pc(state.thread.tid), state.space
-        if pc in space.refill:
-            registers = state.thread.registers()
-            self._backend.catch_up(registers, state.words, state.area_address, state.thread.read)
-            state.thread.set_registers(registers)
-            pc = self._pc(state.thread.tid)
-        place = space.locate(pc)
-        if place is None or not place.block.counting(pc):
-            return
-        if space.stop_at(pc) is not None or space.stop_at(pc - self._pc_advance) is not None:
-            return  # that was before
+        if not _counts(space, pc) or (pc not in space.refill and space.stop_at(pc - self._pc_advance)):
+            return  # (or that was before)
         registers, name = state.thread.registers(), self.isa.registers.pc
-        while place.block.counting(pc) and space.stop_at(pc) is None:
+        while _counts(space, pc):
             if not self._backend.catch_up(registers, state.words, state.area_address, state.thread.read):
                 raise RuntimeError(f"no part of a counter at {pc:#x}")
             pc = getattr(registers, name)
@@ -342,3 +335,12 @@ class Halting(Leaving):
         """A thread stands still whose budget was set while it ran."""
         if state.clock is not None:
             state.clock.resynchronise()
+
+
+def _counts(space: CodeSpace, pc: int) -> bool:
+    """Whether a thread at `pc` is about to write a counter: in a block's copy, on its way to where it
+    is given an allowance, or there; not at a stop."""
+    if pc in space.refill:
+        return True
+    place = space.locate(pc)
+    return place is not None and place.block.counting(pc) and space.stop_at(pc) is None
