@@ -59,7 +59,7 @@ def _foresee(state: TranslatedThread, registers: Any) -> None:
     while True:
         pc = registers.rip
         if pc in space.refill:
-            return  # the tracer does it otherwise: see test_translate_refilling
+            break  # what is done there the tracer does otherwise: see test_translate_refilling
         place = space.locate(pc)
         if (place is not None and place.exact) or pc in space.exits or pc in space.handlers:
             break

@@ -90,6 +90,8 @@ class AllowingCounters(ThreadCounters):
     def _note(self, cells: Cells, touched: Array, *, allowed: bool = True) -> None:
         """Take note of what groups of a generation's cells say now; `allowed` (False: none) is whether some
         may have an allowance."""
+        if not len(touched):
+            return
         slots, groups = cells.slots(), _groups_of(cells)
         noted = self._noted.get(cells)
         if noted is None or len(noted) < groups.stop - groups.start:
@@ -104,16 +106,12 @@ class AllowingCounters(ThreadCounters):
         noted[rows] = now
         at = np.flatnonzero(changes != 0)
         if len(at):
-            found = slots[rows[at // layout.GROUP] * layout.GROUP + at % layout.GROUP]
-            self._news.append(
-                (self._space.unrolled.counted_for(len(self._space.lengths()))[found], changes[at])
-            )
+            counted_for = self._space.unrolled.counted_for(len(self._space.lengths()))
+            self._news.append((counted_for[slots[_cells_at(rows, at)]], changes[at]))
 
     def news(self) -> list[Sparse]:
         for cells in self._space.counting:
-            touched = self._touched_in(cells)
-            if len(touched):
-                self._note(cells, touched)
+            self._note(cells, self._touched_in(cells))
         news, self._news = self._news, []
         return news
 
@@ -124,7 +122,7 @@ class AllowingCounters(ThreadCounters):
         lengths of their blocks."""
         held = self._groups[touched].reshape(-1)
         which = np.flatnonzero(held < 0)
-        at = touched[which // layout.GROUP] * layout.GROUP + which % layout.GROUP
+        at = _cells_at(touched, which)
         return at, -held[which], self._space.lengths()[cells.slots()[at - cells.first]]
 
     def unspent(self) -> int:
@@ -160,3 +158,9 @@ def _groups_of(cells: Cells) -> slice:
     """The groups that a generation's cells are in."""
     first, end = cells.range
     return slice(first // layout.GROUP, -(-end // layout.GROUP))
+
+
+def _cells_at(groups: Array, places: Array) -> Array:
+    """The cells that are at some places when those of `groups` follow each other."""
+    cells: Array = groups[places // layout.GROUP] * layout.GROUP + places % layout.GROUP
+    return cells

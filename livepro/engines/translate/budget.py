@@ -78,9 +78,8 @@ class Budget:
         there was too little."""
         if self._counters is not None:
             each, unspent = self._counters.withdraw()
-            each = max(each, int(self._words[_EACH]))
-            self._words[_EACH] = 0
-            self._each = max(each, self._each - self._each // _FORGOTTEN, length)
+            itself, self._words[_EACH] = int(self._words[_EACH]), 0
+            self._each = max(each, itself, self._each - self._each // _FORGOTTEN, length)
             self._more = [more + unspent for more in self._more]
             self._given -= unspent
             self._rest()

@@ -9,8 +9,6 @@ all times `boundary - budget`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -22,8 +20,6 @@ from livepro.engines.translate.budget import ENDLESS, INTERVAL, Budget
 from livepro.engines.translate.sparse import Sparse
 from livepro.engines.window import Position
 from livepro.model import Interval
-
-_NOTHING_BESIDES: Mapping[int, int] = MappingProxyType({})
 
 
 class Lengths(Protocol):
@@ -105,7 +101,7 @@ class IntervalClock:
         reached = self._boundary - self._budget.left(INTERVAL) - ahead
         self.ran_out(position.row)  # the thread may have yet to say so itself
         self._take_back(position.row, reached)
-        slots, counts = self._vector({position.row: position.executed - position.charged})
+        slots, counts = self._vector(position.row, position.executed - position.charged)
         self._frozen = dict(zip(slots.tolist(), counts.tolist(), strict=True))
         self._left = self._budget.left(INTERVAL) + ahead
         self._budget.set(INTERVAL, ENDLESS)
@@ -139,13 +135,13 @@ class IntervalClock:
     def _now(self, carried: dict[int, int], position: int) -> _Base:
         return _Base(position, dict(self._tally.entries), dict(self._tally.partial), carried, [])
 
-    def _vector(self, besides: Mapping[int, int] = _NOTHING_BESIDES) -> Sparse:
-        """Instructions executed in each block since the interval began, and those `besides` (by slot)."""
+    def _vector(self, slot: int = 0, besides: int = 0) -> Sparse:
+        """Instructions executed in each block since the interval began, and so many `besides` in the one of
+        `slot`."""
         lengths, base = self._space.lengths(), self._base
         base.news.extend(self._counters.news())
         more = defaultdict(int, base.carried)
-        for slot, count in besides.items():
-            more[slot] += count
+        more[slot] += besides
         for slot, count in self._tally.entries.items():
             if count != base.entries.get(slot, 0):
                 more[slot] += int(lengths[slot]) * (count - base.entries.get(slot, 0))
@@ -164,7 +160,7 @@ class IntervalClock:
             self._cuts.clear()
         while self._budget.spent(INTERVAL):
             behind = -self._budget.left(INTERVAL)
-            self._emit(self._vector({slot: -behind}))
+            self._emit(self._vector(slot, -behind))
             self._cuts.append(_Cut(self._base, self._boundary, slot, executions))
             self._base = self._now({slot: behind}, self._boundary)
             following = self._cut(self._boundary)

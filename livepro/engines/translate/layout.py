@@ -66,10 +66,10 @@ PORTION_SHIFT = 20
 RATE = 0xE0
 """The same for each instruction of the supply, times 2**(`PORTION_SHIFT` + `RATE_SHIFT`)."""
 RATE_SHIFT = 32
-REFILL_ENDED = 0xF0
-"""Not 0 if the thread has taken all allowances back, and gives out no more."""
 REFILL_EACH = 0xE8
 """The most instructions that blocks with an allowance had, each counted once, when they were taken back."""
+REFILL_ENDED = 0xF0
+"""Not 0 if the thread has taken all allowances back, and gives out no more."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
