@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,6 @@ _ADDED = b"LC_CTYPE"
 _ADDED_VALUES = (b"C.UTF-8", b"C.utf8", b"UTF-8")  # Python/pylifecycle.c, _TARGET_LOCALES
 
 
-@dataclass(frozen=True)
 class Result(RunResult):
     """What `run` returns."""
 

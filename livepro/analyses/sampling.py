@@ -9,8 +9,9 @@ it does not say what being watched costs: in a window the process is slower than
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from statistics import fmean, stdev
 from typing import NamedTuple
+
+import numpy as np
 
 from livepro.model import SamplingResult
 
@@ -36,13 +37,13 @@ class Estimate(NamedTuple):
 
 def estimate(sampling: SamplingResult) -> Estimate:
     """What the windows say of the whole. Zeros where there is no window."""
-    rates = [w.instructions / w.seconds for w in sampling.windows if w.seconds > 0]
-    if not rates:
+    rates = np.array([w.instructions / w.seconds for w in sampling.windows if w.seconds > 0])
+    if not len(rates):
         return Estimate(0.0, 0.0, 0.0, 0.0)
-    mean = fmean(rates)
+    mean = float(rates.mean())
     margin = float("inf")
     if len(rates) > 1:
-        margin = quantile(len(rates) - 1) * stdev(rates) / sqrt(len(rates))
+        margin = quantile(len(rates) - 1) * float(rates.std(ddof=1)) / sqrt(len(rates))
     return Estimate(mean, margin, mean * sampling.seconds, margin * sampling.seconds)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 from livepro import __version__
@@ -45,6 +44,8 @@ def main(argv: Sequence[str]) -> int:
         return 128 + 13
     except Exception as error:
         if os.environ.get("LIVEPRO_DEBUG") == "1":
+            import traceback
+
             traceback.print_exc()
         complain(
             f"Internal error ({type(error).__name__}: {error}). This is a bug in livepro: please report it "

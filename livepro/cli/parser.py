@@ -6,7 +6,6 @@ import argparse
 import difflib
 import re
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
 from livepro.errors import LiveproError
@@ -57,6 +56,8 @@ def count(text: str) -> int:
     K, M, G and T are powers of 1000. Raises argparse.ArgumentTypeError, which
     the parser turns into a message that names the option.
     """
+    from decimal import Decimal, InvalidOperation  # late: few command lines have such a number
+
     match = NUMBER.fullmatch(text.strip())
     try:
         value = Decimal(match["digits"]) * SUFFIXES[match["suffix"].upper()] if match else None

@@ -12,16 +12,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from concurrent.futures import TimeoutError as NotInTime
 from contextlib import AbstractContextManager, suppress
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.errors import LiveproError
 from livepro.tracee.bell import Bell
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Answer = TypeVar("Answer")
 
@@ -87,6 +88,8 @@ class Control:
     def submit(self, work: Callable[[], Answer]) -> Future[Answer]:
         """Have the thread that runs the engine do `work`, as soon as it is told. A run that is
         over does no more: the future then fails with LiveproError."""
+        from concurrent.futures import Future  # late: most runs are given no command
+
         future: Future[Answer] = Future()
         with self._lock:
             if self._open:
@@ -102,7 +105,7 @@ class Control:
         future = self.submit(lambda: self.execute(command, label))
         try:
             return future.result(_PATIENCE)
-        except NotInTime:
+        except TimeoutError:
             future.cancel()
             raise LiveproError(
                 f"The run has not answered within {_PATIENCE:.0f} s.",
@@ -118,6 +121,10 @@ class Control:
 
     def serve(self) -> None:
         """Do what has been handed over."""
+        if not self._waiting:
+            return
+        from concurrent.futures import InvalidStateError
+
         while self._waiting:
             future, work = self._waiting.popleft()
             if not future.set_running_or_notify_cancel():

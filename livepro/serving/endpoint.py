@@ -12,7 +12,6 @@ import os
 import socket
 import socketserver
 import struct
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from livepro.engines.base import Engine
 from livepro.errors import LiveproError
+from livepro.serving.answering import answering
 from livepro.serving.place import private_directory
 
 _LONGEST = 1 << 16  # bytes of a request
@@ -68,11 +68,8 @@ def endpoint(engine: Engine) -> Iterator[None]:
     path.unlink(missing_ok=True)
     server = _Server(path, engine)
     path.chmod(0o600)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="livepro-ctl", daemon=True)
-    thread.start()
     try:
-        yield
+        with answering(server, "livepro-ctl"):
+            yield
     finally:
-        server.shutdown()
-        server.server_close()
         path.unlink(missing_ok=True)

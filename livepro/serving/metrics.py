@@ -17,6 +17,7 @@ from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.live import Collector
 from livepro.model.live import Picture, Query
+from livepro.serving.answering import answering
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -107,10 +108,5 @@ def metrics_server(engine: Engine, isa: Isa, command: Sequence[str], where: str)
             f"Cannot serve metrics at {host}:{port}: {error.strerror or error}.", "Choose another address."
         ) from None
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="livepro-metrics", daemon=True)
-    thread.start()
-    try:
+    with answering(server, "livepro-metrics"):
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
