@@ -17,6 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"livepro {__version__}")
         return 0
     try:
+        from livepro import bytecode
+
+        bytecode.keep()
         from livepro.cli.main import main as cli_main
     except KeyboardInterrupt:  # in the middle of an import
         return 128 + signal.SIGINT

@@ -273,7 +273,7 @@ def _engine(
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
     from livepro.analyses.bbv import next_cut
     from livepro.linux.command import check_executable
-    from livepro.linux.depot import default_directory
+    from livepro.linux.kept import default_directory
 
     if children not in ("follow", "ignore"):
         raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")

@@ -45,7 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "ui": {"analyses", "formats"},
     "cli": {"inprocess", "serving", "api", "front", "session", "analyses", "formats", "ui"},
-    "__main__": {"cli"},
+    "bytecode": {"linux"},
+    "__main__": {"cli", "bytecode"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
 }
 """Layer -> layers it may import besides itself and `EVERYWHERE` (model: nothing at all)."""

@@ -12,7 +12,8 @@ Say where livepro keeps the code that it translated and the symbols that it
 read, so that the next run of the same programs starts at once, and how much
 there is. Nothing that is kept changes a count: what another version of livepro
 or of a file left there is not used. The longest unused goes when there is too
-much."""
+much. livepro itself is kept there compiled, if Python was told not to do that
+elsewhere (PYTHONDONTWRITEBYTECODE)."""
 
 EPILOG = """\
 examples:
@@ -20,7 +21,7 @@ examples:
   livepro cache --clear
 
 LIVEPRO_CACHE_DIR names another directory. `livepro run --no-cache` neither uses
-nor keeps anything."""
+nor keeps anything of the program."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,7 +29,8 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser("livepro cache", DESCRIPTION, EPILOG)
     parser.add_argument("--clear", action="store_true", help="remove all that is kept")
     args = parser.parse_args(argv)
-    from livepro.linux.depot import SIZE_LIMIT, clear, contents, default_directory
+    from livepro.linux.depot import SIZE_LIMIT, clear, contents
+    from livepro.linux.kept import default_directory
 
     directory = default_directory()
     if args.clear:

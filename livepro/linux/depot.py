@@ -12,7 +12,6 @@ import hashlib
 import json
 import mmap
 import os
-import stat
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -21,6 +20,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from livepro.linux.kept import only_ours
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -31,23 +32,14 @@ SIZE_LIMIT = 1 << 30
 """Bytes that the kept files may have together; the longest unused go first."""
 
 
-def default_directory() -> Path:
-    """Where things are kept: LIVEPRO_CACHE_DIR, else `livepro` in the XDG cache directory."""
-    own = os.environ.get("LIVEPRO_CACHE_DIR")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "livepro"
-
-
 def contents(directory: Path) -> list[tuple[float, int, str]]:
     """What is kept: when each file was last used (seconds since the epoch), its bytes and path."""
     found = []
-    with contextlib.suppress(FileNotFoundError):
-        for entry in os.scandir(directory):
+    for folder, _, names in os.walk(directory):
+        for path in (os.path.join(folder, name) for name in names):
             with contextlib.suppress(OSError):
-                status = entry.stat(follow_symlinks=False)
-                found.append((status.st_mtime, status.st_size, entry.path))
+                status = os.lstat(path)
+                found.append((status.st_mtime, status.st_size, path))
     return found
 
 
@@ -56,6 +48,9 @@ def clear(directory: Path) -> tuple[int, int]:
     found = contents(directory)
     for _, _, path in found:
         os.unlink(path)
+    for folder, _, _ in os.walk(directory, topdown=False):
+        if folder != str(directory):
+            os.rmdir(folder)
     return len(found), sum(size for _, size, _ in found)
 
 
@@ -95,7 +90,7 @@ class Depot:
             return None
         try:
             status = os.fstat(descriptor)
-            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if not only_ours(status):
                 return None
             data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
             os.utime(descriptor)  # used just now

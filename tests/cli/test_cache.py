@@ -20,7 +20,8 @@ def test_says_how_much_there_is_and_clears_it(
     assert capsys.readouterr().out == f"{kept}: 0 files, 0.0 MB of at most 1,073.7 MB\n"
     kept.mkdir()
     (kept / "one").write_bytes(bytes(200_000))
-    (kept / "two").write_bytes(bytes(100_000))
+    (kept / "within").mkdir()
+    (kept / "within" / "two").write_bytes(bytes(100_000))
     assert cache.main([]) == 0
     assert capsys.readouterr().out == f"{kept}: 2 files, 0.3 MB of at most 1,073.7 MB\n"
     assert cache.main(["--clear"]) == 0
