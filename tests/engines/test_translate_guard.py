@@ -119,7 +119,7 @@ class Setting:
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
     monkeypatch.setattr(guard, "_PERIOD", 0.002)
-    monkeypatch.setattr(guard, "_PATIENCE", 0.02)
+    monkeypatch.setattr(guard, "_SOON", 1000.0)
     made = Setting()
     yield made
     made.guard.close()
@@ -172,6 +172,28 @@ def test_a_write_has_copies_compare_again(setting: Setting) -> None:
     assert setting.words == {1: COMPARING, 2: COMPARING, 3: TRUSTING}
     setting.settles(1, 2)  # nobody wrote for a while
     assert setting.guard.writes == 1
+
+
+def test_where_it_pays_nobody_waits_for_a_look(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for those that were not executed of late. What has changed meanwhile compares on."""
+    setting.add(1)
+    setting.add(2, BASE + 64)
+    setting.add(3, BASE + PAGE)
+    setting.settles(1, 2, 3)
+    monkeypatch.setattr(guard, "_PERIOD", 1000.0)
+    time.sleep(0.02)  # the last look
+    setting.guard._rates = {BASE // PAGE: 1e9, BASE // PAGE + 1: 1000.0}
+    setting.memory[BASE + 64] = b"else"
+    setting.faults.written += [BASE, BASE + PAGE]
+    setting.until(lambda: not setting.faults.protected)
+    assert set(setting.words.values()) == {COMPARING}
+    assert [sorted(numbers) for _, numbers in setting.guard._again.values()] == [[0, 1]]
+    monkeypatch.setattr(guard, "_SOON", 0.0)
+    setting.guard._again[BASE // PAGE] = 0.0, [0, 1]
+    setting.faults.written += [BASE + 8 * PAGE]  # nobody's
+    setting.until(lambda: setting.words[1] == TRUSTING)
+    time.sleep(0.01)
+    assert setting.words == {1: TRUSTING, 2: COMPARING, 3: COMPARING}
 
 
 def test_code_in_two_pages_needs_both(setting: Setting) -> None:

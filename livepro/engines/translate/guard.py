@@ -5,8 +5,8 @@ entered, which costs several times what the code itself does. Where a page's cop
 often, it is protected (`linux.userfault`), they are compared once more, and their comparisons
 are jumped over from then on; so are those of copies made later. Who writes to such a page waits until
 the comparisons are back: by the time that the write is made, every processor makes them, as
-the writer's return from the kernel is far behind the store that put them back. Pages that are
-written to often are left alone for longer and longer.
+the writer's return from the kernel is far behind the store that put them back. After that a page is
+protected again as soon as that pays (`lasting`).
 
 A thread of livepro's own looks after that, and writes one aligned word per copy and turn.
 """
@@ -24,14 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.lasting import Lasting
 
 Executions = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 """How often the copies that count in some cells (int64) have been executed (int64)."""
 
 _PERIOD = 0.05  # seconds between two looks at least
-_SHARE = 20  # a look takes one part in so many of the time, at most
+_SHARE = 20  # counting for a look takes one part in so many of a processor's time, at most
 _OFTEN = 500  # executions on a page between two looks: comparisons that cost something
-_PATIENCE, _LONGEST = 0.2, 30.0  # seconds that a page is left alone after a write, at first and at last
+_SOON = (
+    0.001  # seconds from a write to a page until it is protected again, where that pays: often several follow
+)
 _NONE = np.zeros(0, np.int64)
 WORD = 8
 """Bytes that are written at once, aligned."""
@@ -100,8 +103,12 @@ class Guard:
         self._retired: set[int] = set()
         self._trusted: dict[int, Checked] = {}
         self._on_page: defaultdict[int, set[int]] = defaultdict(set)
-        self._protected: set[int] = set()
-        self._patience: dict[int, tuple[float, float]] = {}
+        self._protected: dict[int, float] = {}
+        self._rates: dict[int, float] = {}
+        self._again: dict[int, tuple[float, list[int]]] = {}
+        self._lasting = Lasting()
+        self._looked = time.monotonic()
+        self._spent = 0.0
         self._moving: set[int] = set()
         self._closed = self._ended = False
         self.trusted = 0
@@ -119,7 +126,7 @@ class Guard:
             return
         number = self._numbers[copy.start] = len(self._copies)
         self._copies.append(copy)
-        if self._protected.issuperset(copy.pages) and self._lock.acquire(blocking=False):
+        if self._protected.keys() >= set(copy.pages) and self._lock.acquire(blocking=False):
             try:
                 if not self._moving:
                     self._trust((number,))
@@ -144,6 +151,7 @@ class Guard:
         with self._lock:
             self._distrust(list(self._trusted))
             self._on_page.clear()
+            self._again.clear()
             self._numbers.clear()
             self._retired.clear()
             self._copies = []
@@ -182,13 +190,13 @@ class Guard:
         try:
             due = time.monotonic() + _PERIOD
             while not self._closed:
-                for address in self._faults.wanted(max(due - time.monotonic(), 0)):
+                until = min((due, *(again for again, _ in self._again.values())))
+                for address in self._faults.wanted(max(until - time.monotonic(), 0)):
                     self._written(address)
-                began = time.monotonic()
-                if began >= due:
+                self._protect_again()
+                if time.monotonic() >= due:
                     self._look()
-                    now = time.monotonic()
-                    due = now + max(_PERIOD, _SHARE * (now - began))
+                    due = time.monotonic() + max(_PERIOD, _SHARE * self._spent)
         finally:  # whatever happens, nobody may wait for ever
             with self._lock:
                 self._distrust(list(self._trusted))
@@ -203,14 +211,27 @@ class Guard:
         with self._lock:
             if page in self._protected:  # else another thread wants to write there, too
                 self.writes += 1
-                wait = min(2 * self._patience.get(page, (0, _PATIENCE / 2))[1], _LONGEST)
-                self._patience[page] = time.monotonic() + wait, wait
+                now = time.monotonic()
+                self._lasting.written(page, now, self._protected[page])
+                if self._lasting.pays(page, now, self._rates.get(page, 0)):
+                    self._again[page] = now + _SOON, list(self._on_page.get(page, ()))
             self._expose(page)
+
+    def _protect_again(self) -> None:
+        """Trust once more what was trusted on pages that somebody has written to a moment ago."""
+        now = time.monotonic()
+        with self._lock:
+            for page, (_, numbers) in [(p, again) for p, again in self._again.items() if again[0] <= now]:
+                del self._again[page]
+                wanted = [number for number in numbers if self._may_trust(number)]
+                if wanted and not self._moving:
+                    self._protect({page: (self._rates.get(page, 0), self._copies[wanted[0]].extent)})
+                    self._trust(wanted)
 
     def _expose(self, page: int) -> None:
         """Let a page be written to."""
         self._distrust(self._on_page.pop(page, ()))
-        self._protected.discard(page)
+        self._protected.pop(page, None)
         with contextlib.suppress(OSError):  # no longer mapped
             self._faults.free(page * layout.PAGE, (page + 1) * layout.PAGE)
 
@@ -227,15 +248,17 @@ class Guard:
         with self._lock:
             if copies is not self._copies or self._moving:
                 return  # they have been dropped meanwhile, or what they were made from may be going
+            self._rates = often
             wanted = [number for number in ran if self._may_trust(number)]
             pages = {page: copies[number].extent for number in wanted for page in copies[number].pages}
-            self._protect({page: extent for page, extent in pages.items() if page in often})
+            self._protect({page: (often[page], extent) for page, extent in pages.items() if page in often})
             self._trust(wanted)
 
-    def _executed(self) -> tuple[list[Checked], set[int], list[int]]:
+    def _executed(self) -> tuple[list[Checked], dict[int, float], list[int]]:
         """The copies there are, the pages where some have been executed often since the last look, all of
-        them together, and the numbers of those that were executed at all there, or on protected
-        pages. That takes time; nobody has to wait for it."""
+        them together, and how often in a second, and the numbers of those that were executed at all
+        there, or on protected pages. That takes time; nobody has to wait for it."""
+        began = time.thread_time()
         copies = self._copies
         if copies is not self._counted:
             self._counted, self._cells, self._counts = copies, _NONE, _NONE
@@ -255,9 +278,13 @@ class Guard:
         two = last != first
         pages, where = np.unique(np.concatenate((first, last[two])), return_inverse=True)
         executions = np.bincount(where, np.concatenate((times, times[two])), len(pages))
-        often = pages[executions >= _OFTEN]
-        near = np.concatenate((often, np.array(list(self._protected), np.int64)))
-        return copies, set(often.tolist()), ran[np.isin(first, near)].tolist()
+        often = executions >= _OFTEN
+        near = np.concatenate((pages[often], np.array(list(self._protected), np.int64)))
+        found = ran[np.isin(first, near)].tolist()
+        now = time.monotonic()
+        rates = executions[often] / max(now - self._looked, 1e-9)
+        self._looked, self._spent = now, time.thread_time() - began
+        return copies, dict(zip(pages[often].tolist(), rates.tolist(), strict=True)), found
 
     def _may_trust(self, number: int) -> bool:
         return number not in self._trusted and number not in self._retired
@@ -267,7 +294,7 @@ class Guard:
         for number in numbers:
             copy = self._copies[number]
             pages = copy.pages
-            if not self._protected.issuperset(pages) or self._read(copy.pc, len(copy.code)) != copy.code:
+            if not self._protected.keys() >= set(pages) or self._read(copy.pc, len(copy.code)) != copy.code:
                 continue
             self._trusted[number] = copy
             for page in pages:
@@ -275,20 +302,22 @@ class Guard:
             self._write(copy.buffer, copy.at, copy.trusting)
             self.trusted += 1
 
-    def _protect(self, pages: dict[int, tuple[int, int]]) -> None:
-        """Protect pages, given the mapping that each was in, if they have not been written to of late."""
+    def _protect(self, pages: dict[int, tuple[float, tuple[int, int]]]) -> None:
+        """Protect pages where that pays, given how many executions a second each has, and the mapping that
+        it was in."""
         now = time.monotonic()
-        for page in sorted(pages.keys() - self._protected):
-            if self._patience.get(page, (0, 0))[0] > now:
+        for page in sorted(pages.keys() - self._protected.keys()):
+            rate, extent = pages[page]
+            if not self._lasting.pays(page, now, rate):
                 continue
             start, end = page * layout.PAGE, (page + 1) * layout.PAGE
             try:
-                self._watch_around(start, end, pages[page])
+                self._watch_around(start, end, extent)
                 self._faults.protect(start, end)
             except OSError:  # mapped otherwise by now
-                self._patience[page] = now + _LONGEST, _LONGEST
+                self._lasting.refused(page, now)
                 continue
-            self._protected.add(page)
+            self._protected[page] = now
 
     def _watch_around(self, start: int, end: int, extent: tuple[int, int]) -> None:
         """Have a page watched, with the mapping that it is in if that is what it was: one made of many parts
