@@ -1,10 +1,10 @@
 """A Java virtual machine under livepro: steady state of the kernels, and the cost of a hello world.
 
-python -m benchmarks.jvm [--turns N] [--repeat N] [--hello N] [--limit SECONDS]
+python -m benchmarks.jvm [--turns N] [--repeat N] [--collected N] [--hello N] [--limit SECONDS]
 
 The kernels time each of their turns themselves; of the second half of the turns, warmed up, the middle
 one is compared between runs with livepro and without, taken in turns, and so is the fastest, which nothing
-else on the machine has disturbed. Hello world is
+else on the machine has disturbed. Then the mean turn of a loop beside a collector at work. Hello world is
 compared by CPU time with Valgrind's exp-bbv: a first run, which translates everything (--no-cache),
 and one from kept translations.
 """
@@ -31,6 +31,13 @@ VARIANTS: dict[str, tuple[tuple[str, ...], str]] = {
     "Vector API": (MODULE, ".vector"),
 }
 """How each kernel is run: options of the virtual machine, what is put behind the kernel's name."""
+
+COLLECTORS = {
+    "G1": ("-Xmx64m", "-Xmn4m"),
+    "Parallel": ("-Xmx64m", "-Xmn4m"),
+    "Z": ("-Xmx300m",),
+}
+"""Collectors of OpenJDK, and the memory they are given: little, so that they have much to do."""
 
 BOUND = 1.6
 
@@ -71,6 +78,18 @@ def kernels(classes: Path, place: Path, turns: int, repeat: int, limit: float) -
     print("\ngeometric means {:.2f} and {:.2f}, meant to be at most".format(*means), BOUND, end="\n\n")
 
 
+def collected(classes: Path, place: Path, turns: int, limit: float) -> None:
+    """The table of a loop beside a thread whose garbage is collected many times a second."""
+    print("| collector | native, us | livepro, us | mean turns |\n|---|---|---|---|")
+    for name, memory in COLLECTORS.items():
+        java = ["java", f"-XX:+Use{name}GC", *memory, "-cp", str(classes), "Collected", "-t", str(turns)]
+        alone, counted = (
+            steady(command, place, limit)["loop"][1] for command in (java, [*livepro("--quiet"), *java])
+        )
+        print(f"| {name} | {alone / 1e3:.1f} | {counted / 1e3:.1f} | {counted / alone:.2f} |", flush=True)
+    print()
+
+
 def hello(classes: Path, place: Path, repeat: int, limit: float) -> None:
     """The table of the hello world."""
     java = ["java", "-cp", str(classes), "Hello"]
@@ -92,23 +111,31 @@ def hello(classes: Path, place: Path, repeat: int, limit: float) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser("python -m benchmarks.jvm", description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=30_000, help="turns of each kernel (default: 30000)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, in turns (default: 3)")
+    parser.add_argument(
+        "--collected",
+        type=int,
+        default=600_000,
+        help="turns of a loop beside a collector at work (default: 600000)",
+    )
     parser.add_argument("--hello", type=int, default=3, help="runs of the hello world (default: 3)")
     parser.add_argument("--limit", type=float, default=600, help="seconds that a run may take (default: 600)")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         classes = place / "classes"
-        names = ("Hello", "Kernels", "VectorKernels", "Workload")
+        names = ("Collected", "Hello", "Kernels", "VectorKernels", "Workload")
         sources = [str(ROOT / "fixtures" / "java" / f"{name}.java") for name in names]
         subprocess.run(
             ["javac", "-nowarn", "-d", classes, *MODULE, *sources], check=True, capture_output=True
         )
         if args.turns:
             kernels(classes, place, args.turns, args.repeat, args.limit)
+        if args.collected:
+            collected(classes, place, args.collected, args.limit)
         if args.hello:
             hello(classes, place, args.hello, args.limit)
 

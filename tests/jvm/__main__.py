@@ -26,7 +26,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "vector": ("Workload", "200", *(f"{kernel}.vector" for kernel in KERNELS)),
     "hard": (
         *("Together", "Deoptimise", "100000", "Faults", "10000", "Safepoints", "10", "ManyThreads", "1000"),
-        *("Unloading", "40", "Natives", "100"),
+        *("Unloading", "40", "Natives", "100", "Collected", "300000"),
     ),
     "http": ("HttpLoad", "400"),
     "javac": (),

@@ -10,7 +10,7 @@ from jvm import jdk
 
 PROGRAMS = (
     *("Deoptimise", "30000", "Faults", "3000", "Safepoints", "2", "ManyThreads", "60"),
-    *("Unloading", "6", "Natives", "20", "HttpLoad", "24"),
+    *("Unloading", "6", "Natives", "20", "Collected", "30000", "HttpLoad", "24"),
 )
 
 
