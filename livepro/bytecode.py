@@ -28,7 +28,8 @@ def keep() -> None:
 
     directory = default_directory() / DIRECTORY
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         if not (only_ours(directory.parent.stat()) and only_ours(directory.lstat())):
             return
     except OSError:
