@@ -2,7 +2,7 @@
 
 PYTHONDONTWRITEBYTECODE, usual in containers, spares the sources `__pycache__` directories. pip compiles
 what it installs all the same, but not what stays in a checkout (`pip install -e`): livepro would be compiled
-at every start, which takes as long as all the rest of it. It is then kept with what else is
+at every start, which takes as long as loading all the rest. It is then kept with what else is
 kept from run to run.
 """
 

@@ -32,9 +32,7 @@ Executions = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 _PERIOD = 0.05  # seconds between two looks at least
 _SHARE = 20  # counting for a look takes one part in so many of a processor's time, at most
 _OFTEN = 500  # executions on a page between two looks: comparisons that cost something
-_SOON = (
-    0.001  # seconds from a write to a page until it is protected again, where that pays: often several follow
-)
+_SOON = 0.001  # seconds from a write to a page until it is protected again: often several follow
 _NONE = np.zeros(0, np.int64)
 WORD = 8
 """Bytes that are written at once, aligned."""
@@ -190,7 +188,8 @@ class Guard:
         try:
             due = time.monotonic() + _PERIOD
             while not self._closed:
-                until = min((due, *(again for again, _ in self._again.values())))
+                with self._lock:
+                    until = min((due, *(again for again, _ in self._again.values())))
                 for address in self._faults.wanted(max(until - time.monotonic(), 0)):
                     self._written(address)
                 self._protect_again()
