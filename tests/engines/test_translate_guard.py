@@ -70,6 +70,7 @@ class Setting:
         self.words: dict[int, int] = {}
         self.counts = np.zeros(100, np.int64)
         self.looked_at = 0  # copies, in the last look
+        self.at_look: Callable[[], None] = lambda: None  # called in each
         self.guard = Guard(self.faults, self._read, self._write, self._executions)
         self.free_when_compared: list[bool] = []
 
@@ -83,6 +84,7 @@ class Setting:
     def _executions(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         counts = self.counts[cells]
         self.looked_at = len(cells)
+        self.at_look()
         return counts
 
     def add(self, cell: int, pc: int = BASE, code: bytes = b"code") -> None:
@@ -180,20 +182,24 @@ def test_where_it_pays_nobody_waits_for_a_look(setting: Setting, monkeypatch: py
     setting.add(2, BASE + 64)
     setting.add(3, BASE + PAGE)
     setting.settles(1, 2, 3)
-    monkeypatch.setattr(guard, "_PERIOD", 1000.0)
-    time.sleep(0.02)  # the last look
+    before: list[dict[int, float]] = []
+
+    def last_look() -> None:
+        monkeypatch.setattr(guard, "_PERIOD", 1000.0)
+        before.append(setting.guard._rates)
+
+    setting.at_look = last_look
+    setting.until(lambda: bool(before) and setting.guard._rates is not before[0])
     setting.guard._rates = {BASE // PAGE: 1e9, BASE // PAGE + 1: 1000.0}
     setting.memory[BASE + 64] = b"else"
     setting.faults.written += [BASE, BASE + PAGE]
     setting.until(lambda: not setting.faults.protected)
     assert set(setting.words.values()) == {COMPARING}
     assert [sorted(numbers) for _, numbers in setting.guard._again.values()] == [[0, 1]]
-    monkeypatch.setattr(guard, "_SOON", 0.0)
-    setting.guard._again[BASE // PAGE] = 0.0, [0, 1]
-    setting.faults.written += [BASE + 8 * PAGE]  # nobody's
+    setting.guard._again[BASE // PAGE] = 0.0, [0, 1]  # now, not in 1000 seconds
     setting.until(lambda: setting.words[1] == TRUSTING)
-    time.sleep(0.01)
-    assert setting.words == {1: TRUSTING, 2: COMPARING, 3: COMPARING}
+    with setting.guard._lock:  # until it has done the others, too
+        assert setting.words == {1: TRUSTING, 2: COMPARING, 3: COMPARING}
 
 
 def test_code_in_two_pages_needs_both(setting: Setting) -> None:
