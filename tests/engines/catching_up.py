@@ -21,7 +21,6 @@ from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.x86_64 import X86_64
 from livepro.engines.translate.x86_64.catchup import catch_up
 
-_STATUS = 0x8D5  # the arithmetic flags: dead where they are not restored, SDM vol. 1, 3.4.3
 _RESUME = 0x10000  # RF: set or not by how the thread was stopped, ibid.
 _EXPECTED: dict[int, tuple[int, bytes, dict[int, int]]] = {}
 _compared = 0
@@ -46,7 +45,7 @@ class Changes:
 
 def _content(registers: Any) -> tuple[int, bytes]:
     kept = type(registers).from_buffer_copy(registers)
-    kept.eflags &= ~(_STATUS | _RESUME)
+    kept.eflags &= ~_RESUME
     kept.orig_rax = 0  # -1 behind any stop in between
     return registers.rip, bytes(kept)
 

@@ -22,7 +22,7 @@ _ORDER = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 _ALL_64 = (1 << 64) - 1
-_ZERO, _SIGN, _OVERFLOW = 0x40, 0x80, 0x800  # SDM vol. 1, 3.4.3
+_CARRY, _PARITY, _ADJUST, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x10, 0x40, 0x80, 0x800  # SDM vol. 1, 3.4.3
 _LOW_FLAGS = 0xD5  # SF, ZF, AF, PF, CF: what lahf and sahf move
 
 _i32 = struct.Struct("<i").unpack_from
@@ -79,18 +79,30 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         words[at] = getattr(registers, register)
     elif code[2] == 0x8B:
         setattr(registers, register, int(words[at]))
-    elif operation == (0xFF, 0x04):  # inc, where flags are dead or saved, and perhaps looked at
-        count = words[at] = int(words[at]) + 1 & _ALL_64
-        flags = (_SIGN if count >> 63 else 0) | (_ZERO if count == 0 else 0)
-        registers.eflags = registers.eflags & ~(_SIGN | _ZERO | _OVERFLOW) | flags
-    elif operation in ((0x81, 0x2C), (0x83, 0x2C)):  # sub, likewise
+    elif operation == (0xFF, 0x04):  # inc
+        old = int(words[at])
+        words[at] = old + 1 & _ALL_64
+        carry = registers.eflags & _CARRY
+        _set_flags(registers, old, 1, old + 1 & _ALL_64, carry | (_OVERFLOW if old == _ALL_64 >> 1 else 0))
+    elif operation in ((0x81, 0x2C), (0x83, 0x2C)):  # sub
         amount = _i32(code, 9)[0] if code[2] == 0x81 else code[9]
-        left = words[at] = int(words[at]) - amount & _ALL_64
-        registers.eflags = registers.eflags & ~_SIGN | (_SIGN if left >> 63 else 0)
+        old = int(words[at])
+        left = words[at] = old - amount & _ALL_64
+        overflow = _OVERFLOW if old & ~left & 1 << 63 else 0
+        _set_flags(registers, old, amount, left, (old < amount) | overflow)
         return 13 if code[2] == 0x81 else 10
     else:
         return 0
     return 9
+
+
+def _set_flags(registers: Any, old: int, operand: int, result: int, others: int) -> None:
+    """Set the flags that say what a result is like, and `others`, CF and OF. Where all of them are
+    dead, what is behind may save them none the less."""
+    flags = others | (_SIGN if result >> 63 else 0) | (_ZERO if result == 0 else 0)
+    flags |= (old ^ operand ^ result) & _ADJUST
+    flags |= 0 if (result & 0xFF).bit_count() % 2 else _PARITY
+    registers.eflags = registers.eflags & ~(_LOW_FLAGS | _OVERFLOW) | flags
 
 
 def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
