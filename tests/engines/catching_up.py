@@ -21,7 +21,7 @@ from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.x86_64 import X86_64
 from livepro.engines.translate.x86_64.catchup import catch_up
 
-_RESUME = 0x10000  # RF: set or not by how the thread was stopped, ibid.
+_RESUME = 0x10000  # RF: set or not by how the thread was stopped, SDM vol. 1, 3.4.3
 _EXPECTED: dict[int, tuple[int, bytes, dict[int, int]]] = {}
 _compared = 0
 _different: list[str] = []

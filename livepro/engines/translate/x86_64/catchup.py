@@ -81,9 +81,9 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
         setattr(registers, register, int(words[at]))
     elif operation == (0xFF, 0x04):  # inc
         old = int(words[at])
-        words[at] = old + 1 & _ALL_64
-        carry = registers.eflags & _CARRY
-        _set_flags(registers, old, 1, old + 1 & _ALL_64, carry | (_OVERFLOW if old == _ALL_64 >> 1 else 0))
+        count = words[at] = old + 1 & _ALL_64
+        overflow = _OVERFLOW if ~old & count & 1 << 63 else 0
+        _set_flags(registers, old, 1, count, registers.eflags & _CARRY | overflow)
     elif operation in ((0x81, 0x2C), (0x83, 0x2C)):  # sub
         amount = _i32(code, 9)[0] if code[2] == 0x81 else code[9]
         old = int(words[at])
