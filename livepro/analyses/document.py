@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import hot, itypes, origins, sampling, simd, snapshots
+from livepro.analyses import code, functions, hot, itypes, moments, origins, sampling, simd, snapshots
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
@@ -24,11 +24,18 @@ METHODS = 1000
 """Java methods that a process lists at most, the hottest."""
 
 
-def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int = 20) -> dict[str, Any]:
+def to_document(
+    result: RunResult,
+    spec: ItypesSpec | None = None,
+    hottest: int = 20,
+    with_code: bool = False,
+    lines: code.Lines | None = None,
+) -> dict[str, Any]:
     """The run as a dictionary of the schema `SCHEMA`, of values that JSON knows.
 
     `spec` are the user's instruction-type groups (None: the default groups).
-    Each process lists its `hottest` blocks and functions; nothing in the
+    Each process lists its `hottest` blocks and functions, and all functions with less about each;
+    `with_code` adds all blocks with their code, with the source lines that `lines` finds. Nothing in the
     document grows with the number of blocks otherwise.
     """
     totals = [process_totals(p) for p in result.processes]
@@ -49,7 +56,7 @@ def to_document(result: RunResult, spec: ItypesSpec | None = None, hottest: int 
         "stats": _plain(result.stats),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],
         "processes": [
-            _process(p, whole, each, spec, hottest)
+            _process(p, whole, each, spec, hottest) | _functions(p, with_code, lines)
             for p, (whole, each) in zip(result.processes, totals, strict=True)
         ],
     }
@@ -128,9 +135,27 @@ def _process(
             for b in hot.blocks(table, *threads, limit=hottest)
         ],
         "threads": [
-            _thread(table, thread, own, own_rows, spec)
-            for thread, own, own_rows in zip(threads, each, rows, strict=True)
+            _thread(table, thread, own, own_rows, spec) | _moments(line)
+            for thread, own, own_rows, line in zip(threads, each, rows, moments.moments(process), strict=True)
         ],
+    }
+
+
+def _functions(process: ProcessResult, with_code: bool, lines: code.Lines | None) -> dict[str, Any]:
+    """All functions, and all blocks if they are wanted."""
+    table, threads = process.table, process.threads
+    found = functions.functions(table, *threads)
+    out: dict[str, Any] = {"functions": [row._asdict() for row in found.rows]}
+    if with_code:
+        out["code"] = code.packed(code.code(table, found.of_block, threads, lines))
+    return out
+
+
+def _moments(rows: list[moments.MomentRow]) -> dict[str, Any]:
+    return {
+        "moments": {name: [getattr(row, name) for row in rows] for name in moments.MomentRow._fields}
+        if rows
+        else None
     }
 
 

@@ -52,6 +52,13 @@ def add_to(out: argparse.ArgumentParser) -> None:
     )
     files = out.add_argument_group("files to write")
     files.add_argument("--json", metavar="FILE", help="everything, as JSON")
+    files.add_argument(
+        "--no-code",
+        dest="code",
+        action="store_false",
+        help="leave the executed blocks and their code out of --json: a smaller file, of which `livepro "
+        "report` and `livepro export` can show functions but no instructions",
+    )
     files.add_argument("--simd-csv", metavar="FILE", help="the SIMD profile, as CSV")
     files.add_argument(
         "-o", "--output", metavar="DIR", help="all files, by their conventional names, into this directory"

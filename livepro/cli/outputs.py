@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from livepro.analyses import bbv, document, simd
 from livepro.analyses.bbv import CutRule, Dialect
@@ -19,6 +20,7 @@ from livepro.cli import checks
 from livepro.errors import LiveproError
 from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
 from livepro.isa.vocabulary import vocabulary
+from livepro.linux.lines import LineTables
 from livepro.model import ProcessResult, RunResult
 from livepro.model.itypes import ItypesSpec
 
@@ -42,8 +44,8 @@ class Plan:
     """What to write where; an empty name or None for what nobody asked for. `itypes`
     is a directory, for MICA's files; the others are file names.
 
-    `rule` says where vectors are cut. `spec` are the instruction-type groups
-    of the user (None: the default ones).
+    `rule` says where vectors are cut, `code` whether the report has all blocks with their code.
+    `spec` are the instruction-type groups of the user (None: the default ones).
     """
 
     json: str = ""
@@ -55,6 +57,7 @@ class Plan:
     pc_option: str = "--pc-out-file"
     rule: CutRule = field(default_factory=lambda: CutRule(DEFAULT_INTERVAL))
     spec: ItypesSpec | None = None
+    code: bool = True
 
     @property
     def interval_size(self) -> int:
@@ -96,6 +99,7 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         spec=None
         if args.itypes_spec is None
         else itypes_spec.read(args.itypes_spec, vocabulary(platform.machine())),
+        code=args.code,
     )
     check(args, out, environment)
     return out
@@ -127,7 +131,7 @@ def write(
     warnings: list[str] = []
     errors: list[LiveproError] = []
     jobs: list[tuple[str, Callable[[], None]]] = [
-        (out.json, lambda: json_report.write(out.json, document.to_document(result, out.spec))),
+        (out.json, lambda: json_report.write(out.json, to_document(out, result))),
         (out.simd, lambda: write_simd(out.simd, result)),
         (out.itypes, lambda: write_itypes(Path(out.itypes), result, out.spec)),
         (out.vectors, lambda: warnings.extend(write_vectors(out, result, environment))),
@@ -147,6 +151,12 @@ def write(
                 )
             )
     return warnings, errors
+
+
+def to_document(out: Plan, result: RunResult) -> dict[str, Any]:
+    """The JSON report, with source lines of the code where it can be found out now."""
+    lines = LineTables().lookup if out.code else None
+    return document.to_document(result, out.spec, with_code=out.code, lines=lines)
 
 
 def write_simd(name: str, result: RunResult) -> None:

@@ -16,6 +16,8 @@ NUMBER = re.compile(r"(?P<digits>[0-9][0-9_]*(\.[0-9_]+)?(e\+?[0-9]+)?)(?P<suffi
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 DURATION = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>ms|s|m|h)?")
 
+PERCENT = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<sign>%)?")
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are `LiveproError`: cause, remedy, status 2.
@@ -79,6 +81,14 @@ def duration(text: str) -> float:
     if seconds <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time (write 10s, 200ms, 2m or 1h)")
     return seconds
+
+
+def part(text: str) -> float:
+    """A part as people write it, in percent: 1%, 0.5 %, or 0.01. Raises argparse.ArgumentTypeError."""
+    match = PERCENT.fullmatch(text.strip())
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part (write 1% or 0.01)")
+    return float(match["number"]) / (100 if match["sign"] else 1)
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -25,7 +25,10 @@ when the image ended by exec), the totals, ``modules`` (rows of ``module``,
 ``blocks``, ``instructions``), ``hottest_blocks`` (``id``, ``address``,
 ``function``, ``module``, ``offset``, ``length``, ``entries``,
 ``instructions``), ``methods`` (the hottest compiled Java methods: ``method``,
-``origin``, ``tier``, ``blocks``, ``instructions``, ``simd``), and ``threads``.
+``origin``, ``tier``, ``blocks``, ``instructions``, ``simd``), ``functions`` (all of them, the hottest
+first: ``function``, ``module``, ``origin`` and ``tier`` where a virtual machine made the code,
+``blocks``, ``instructions``, ``simd``), and ``threads``. Where blocks were asked for, ``code`` has all
+that were executed, in arrays that `livepro.analyses.code` describes and unpacks.
 
 A process that runs a Java virtual machine, and each of its threads, has
 ``origins``: rows of ``origin`` (C1, C2, interpreter, stub, native wrapper, VM,
@@ -35,8 +38,9 @@ native, generated), ``tier`` (0: none), ``blocks``, ``instructions``, ``simd``
 
 A thread: ``tid``, ``name``, the totals, ``intervals`` (number of basic block
 vectors), ``simd`` (rows of ``set``, ``mnemonic``, ``type``, ``width`` in bits,
-``count``, ``scalar``, ``element``, ``masked``; the most frequent first),
-``itypes`` (group to count; an instruction may be in several groups) and
+``count``, ``scalar``, ``element``, ``masked``; the most frequent first), ``moments`` (null, or the
+intervals as lists ``instructions``, ``simd`` and ``phase``, neighbours joined where there are more than
+1,000), ``itypes`` (group to count; an instruction may be in several groups) and
 ``itypes_other`` (what its group ``other`` consists of, category to count).
 
 A snapshot: ``label``, ``seconds`` (since the start of the run), ``resets`` (before it),
@@ -51,6 +55,7 @@ surrogates (Python's ``surrogateescape``), in JSON as ``\\udcXX``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from livepro.errors import LiveproError
@@ -141,11 +146,29 @@ RUN: dict[str, Any] = {
 
 
 def write(name: str, document: dict[str, Any]) -> None:
-    """Write `document` to file `name`, gzipped if it ends in ``.gz``, indented, in a fixed order of keys."""
+    """Write `document` to file `name`, gzipped if it ends in ``.gz``, in a fixed order of keys, indented,
+    a row of a list on one line."""
     with open_text(name) as out:
-        # Without NaN, which is no JSON; ASCII only, so that any bytes of a command survive.
-        json.dump(document, out, indent=1, allow_nan=False, ensure_ascii=True)
+        out.writelines(_text(document, ""))
         out.write("\n")
+
+
+def _text(value: Any, indent: str) -> Iterator[str]:
+    """`value` as JSON, indented down to the containers that hold no others."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(part, (dict, list)) for part in inner):
+        # Without NaN, which is no JSON; ASCII only, so that any bytes of a command survive.
+        yield json.dumps(value, allow_nan=False, ensure_ascii=True)
+        return
+    deeper = indent + " "
+    keyed = isinstance(value, dict)
+    yield "{" if keyed else "["
+    for n, part in enumerate(value.items() if keyed else value):
+        yield f"{',' if n else ''}\n{deeper}"
+        if keyed:
+            yield f"{json.dumps(part[0])}: "
+        yield from _text(part[1] if keyed else part, deeper)
+    yield f"\n{indent}" + ("}" if keyed else "]")
 
 
 def read(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from livepro.ui.text import shortened
+from livepro.ui.text import printable, shortened
 
 GAP = 2
 INDENT = 2
@@ -83,7 +83,7 @@ class Table:
         out = Text(" " * INDENT)
         for i, (cell, width, column) in enumerate(zip(cells, widths, self.columns, strict=True)):
             plain = cell.plain if isinstance(cell, Text) else cell
-            text = shortened(plain, width, ascii_only)
+            text = shortened(printable(plain, ascii_only), width, ascii_only)
             blank = " " * (width - len(text))
             gap = " " * GAP if i else ""
             out.append(gap + (blank if column.right else ""))

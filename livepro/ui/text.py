@@ -60,6 +60,14 @@ def shortened(text: str, width: int, ascii_only: bool = False) -> str:
     return text[:head] + dots + (text[-tail:] if tail else "")
 
 
+def printable(text: str, ascii_only: bool = False) -> str:
+    """`text` without what a terminal would take for a command (or could not show): names of threads and
+    functions are the target's, and may hold anything."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else "?" if ascii_only else "\ufffd" for c in text)
+
+
 def plural(number: int, noun: str, many: str = "") -> str:
     """`1 thread`, `4 threads`, `2 processes` (`many` where adding an s is wrong)."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from livepro.live.history import KEPT, MOST, History
+from livepro.analyses.phases import MOST
+from livepro.live.history import KEPT, History
 
 
 def add(history: History, *blocks: int, instructions: int = 100) -> None:

@@ -51,3 +51,10 @@ def test_styles_survive() -> None:
 def test_rows_must_fit() -> None:
     with pytest.raises(ValueError, match="2 cells for 3 columns"):
         names().add("1", "2")
+
+
+def test_names_cannot_command_the_terminal() -> None:
+    table = Table([Column("name", right=False)])
+    table.add("a\x1b[2J\udcff\nb")
+    assert [line.plain for line in table.lines(80)][1:] == ["  a\ufffd[2J\ufffd\ufffdb"]
+    assert [line.plain for line in table.lines(80, ascii_only=True)][1:] == ["  a?[2J??b"]

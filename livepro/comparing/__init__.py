@@ -1,0 +1,1 @@
+"""Two reports side by side: what appeared, vanished, grew and shrank, and whether that may be."""
