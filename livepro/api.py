@@ -68,6 +68,7 @@ def run(
     count: int = 0,
     cache: bool | str | Path = True,
     cache_size: int | None = None,
+    demangle: bool = True,
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
     live: Callable[[LiveRun], None] | None = None,
@@ -87,7 +88,8 @@ def run(
     of that. `cache` is the directory in which translated code is kept from run to run
     (True: the user's own, False: none; see `livepro cache`). `cache_size` is about how many bytes
     translated code may take in each process (None: 160 MB; the translate engine only); when there
-    would be more, all of it is dropped and translated anew, and no count with it. `progress` is called a few
+    would be more, all of it is dropped and translated anew, and no count with it. `demangle` False leaves the
+    functions of C++ and Rust as their symbols are. `progress` is called a few
     times a second while the command runs.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
     from any thread: `control.perform("reset")`. `serve` takes the same commands from
@@ -123,7 +125,7 @@ def run(
     chosen.warnings.extend(warnings)
     if control is not None:
         control(chosen.control)
-    session = Session(chosen, machine)
+    session = Session(chosen, machine, demangle=demangle)
     with served(chosen, machine, command, commands=serve, metrics=metrics):
         found = session.run(
             executable,
@@ -152,6 +154,7 @@ def attach(
     count: int = 0,
     cache: bool | str | Path = True,
     cache_size: int | None = None,
+    demangle: bool = True,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
     serve: bool = False,
@@ -187,7 +190,7 @@ def attach(
         check_process(place, pid)
     chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache, region, cache_size)
     chosen.warnings.extend(warnings)
-    attachment = Attachment(chosen, machine, Limits(seconds, instructions))
+    attachment = Attachment(chosen, machine, Limits(seconds, instructions), demangle=demangle)
     if started is not None:
         started(attachment)
     with served(chosen, machine, proc.command_line(pid), commands=serve, metrics=metrics):
@@ -206,6 +209,7 @@ def sample(
     engine: str = "auto",
     children: bool = False,
     cache: bool | str | Path = True,
+    demangle: bool = True,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Sampler], None] | None = None,
 ) -> Result:
@@ -237,6 +241,7 @@ def sample(
                 seconds=window,
                 children=children,
                 cache=cache,
+                demangle=demangle,
                 progress=progress,
                 started=begun,
             )

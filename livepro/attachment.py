@@ -41,8 +41,8 @@ class Attachment(Session):
     As for a run, this holds where `watch` is called from the main thread.
     """
 
-    def __init__(self, engine: Engine, isa: Isa, limits: Limits) -> None:
-        super().__init__(engine, isa)
+    def __init__(self, engine: Engine, isa: Isa, limits: Limits, *, demangle: bool = True) -> None:
+        super().__init__(engine, isa, demangle=demangle)
         self._limits = limits
         self._began: float | None = None
         self._ended: float | None = None

@@ -25,15 +25,17 @@ from livepro.model import (
     SnapshotThread,
     ThreadCounts,
 )
+from livepro.names.demangle import Demangler
 
 _KERNELS = ("[vdso]", "[vsyscall]")
 
 
 def build_processes(
-    images: Sequence[ImageRecord], isa: Isa, kept: Path | None = None
+    images: Sequence[ImageRecord], isa: Isa, kept: Path | None = None, *, demangle: bool = True
 ) -> tuple[ProcessResult, ...]:
-    """The model of every image: tables described and symbolised, counts as arrays."""
-    symbolizer = Symbolizer(kept=kept)
+    """The model of every image: tables described and symbolised, counts as arrays. With `demangle`
+    the functions of C++ and Rust are called as in their sources."""
+    symbolizer = Symbolizer(kept=kept, spelled=Demangler() if demangle else None)
     return tuple(
         ProcessResult(
             pid=image.process.pid,

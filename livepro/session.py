@@ -40,9 +40,10 @@ class Session:
     traces it, and the children of the calling one stay its own to wait for.
     """
 
-    def __init__(self, engine: Engine, isa: Isa) -> None:
+    def __init__(self, engine: Engine, isa: Isa, *, demangle: bool = True) -> None:
         self.engine = engine
         self.isa = isa
+        self._demangle = demangle
         self._pid = os.getpid()
         self._live: LiveRun | None = None
 
@@ -85,7 +86,7 @@ class Session:
         status = engine.tracer.root_status
         snapshots = engine.control.snapshots
         images = reported(engine.images, snapshots)
-        processes = build_processes(images, self.isa, engine.options.kept)
+        processes = build_processes(images, self.isa, engine.options.kept, demangle=self._demangle)
         region = engine.region
         told = region.tell(sum(process.instructions for process in processes)) if region else ()
         return RunResult(
@@ -158,11 +159,13 @@ class Session:
 
         actions = Actions(
             reset=reset,
-            present=lambda: present(self.engine, self.isa, command, time.monotonic() - began),
+            present=lambda: present(
+                self.engine, self.isa, command, time.monotonic() - began, demangle=self._demangle
+            ),
             detach=detach,
             attend=self._look,
         )
-        return LiveRun(Collector(self.engine, self.isa, command), actions)
+        return LiveRun(Collector(self.engine, self.isa, command, demangle=self._demangle), actions)
 
     def _show(self, run: LiveRun, live: Callable[[LiveRun], None]) -> None:
         """Let `live` look at the run. If it cannot, the run goes on all the same."""

@@ -20,10 +20,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analyses": set(),
     "formats": set(),
     "jvm": {"linux"},
+    "names": {"linux"},  # as people and other tools know functions
     "tracee": {"linux", "isa"},
     "engines": {"tracee", "linux", "isa", "jvm"},
     "described": {"isa", "linux"},  # what instructions are, from run to run
-    "results": {"described", "engines", "linux", "isa", "jvm"},  # from an engine's records to the model
+    "results": {
+        "described",
+        "engines",
+        "linux",
+        "isa",
+        "jvm",
+        "names",
+    },  # from an engine's records to the model
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {
         "results",
@@ -32,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "linux",
         "isa",
         "analyses",
+        "names",
     },  # from counts to pictures, while it runs
     "serving": {"live", "engines", "isa"},
     "session": {"live", "results", "engines", "tracee", "linux", "isa"},

@@ -178,6 +178,7 @@ def sample_windows(args: argparse.Namespace, pid: int) -> RunResult:
             seconds=args.duration,
             engine=args.engine,
             children=args.children,
+            demangle=args.demangle,
             progress=line,
         )
 

@@ -23,6 +23,7 @@ from livepro.ui.findings import Finding, State, print_findings
 LIBRARIES = {
     "capstone": "capstone",
     "numpy": "numpy",
+    "pycxxfilt": "pycxxfilt",
     "pyelftools": "elftools",
     "python-ptrace": "ptrace",
     "rich": "rich",

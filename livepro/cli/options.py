@@ -43,6 +43,12 @@ def add_to(out: argparse.ArgumentParser) -> None:
         help="count only code compiled in these tiers, comma-separated: c1 (1 to 3), c2 (4), 1, 2, 3, 4 "
         "(in the report, too)",
     )
+    what.add_argument(
+        "--no-demangle",
+        dest="demangle",
+        action="store_false",
+        help="show the functions of C++ and Rust as their symbols are (_ZN3foo3barEv)",
+    )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
     what.add_argument(
         "--metrics",
@@ -135,6 +141,7 @@ def measuring(
         "serve": True,
         "metrics": args.metrics,
         "cache_size": args.cache_size,
+        "demangle": args.demangle,
     }
 
 

@@ -28,6 +28,10 @@ SIMPOINT_LINE = 1024 * 1024 - 1
 """Longest line, with its newline, that SimPoint 3.2 reads whole (FVParser::nextLine, BUF_SIZE)."""
 
 LINE = re.compile(r"T(?: *:[0-9]+:[0-9]+)* *")
+_SPACED = r"\g<0> "
+_CLOSING = re.compile(r"(?<!operator)>(?=>)|(?<=operator<)<(?=<)")
+"""Where two template argument lists meet: exp-bbv writes ``> >``, as C++ had it before 2011."""
+
 PC_LINE = re.compile(r"F:([0-9]+):([0-9a-fA-F]+):(.*)", re.DOTALL)
 TRAILER = re.compile(
     r"# Thread (?P<thread>\d+)\n"
@@ -186,7 +190,7 @@ def pc_entries(table: BlockTable) -> Iterator[PcEntry]:
 
 def write_pc(out: TextIO, entries: Iterable[PcEntry]) -> None:
     """Write a pc file in the order of `entries`. One serves all threads of a process."""
-    out.writelines(f"F:{e.id}:{e.address:x}:{e.function}\n" for e in entries)
+    out.writelines(f"F:{e.id}:{e.address:x}:{_CLOSING.sub(_SPACED, e.function)}\n" for e in entries)
 
 
 def read_pc(name: str) -> list[PcEntry]:

@@ -27,7 +27,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -49,10 +49,17 @@ class Symbolizer:
     """Finds functions in mapped files; each file is read once and remembered.
 
     `debug_root` is where separate files of debug symbols are looked for. With a
-    `kept` directory what was read is kept there from run to run.
+    `kept` directory what was read is kept there from run to run. `spelled` makes of a symbol
+    the name that is given for it.
     """
 
-    def __init__(self, debug_root: Path = DEBUG_ROOT, kept: Path | None = None) -> None:
+    def __init__(
+        self,
+        debug_root: Path = DEBUG_ROOT,
+        kept: Path | None = None,
+        spelled: Callable[[str], str] | None = None,
+    ) -> None:
+        self._spelled = spelled
         self._debug_root = debug_root
         here = Path(__file__).parent
         self._depot = None if kept is None else Depot(kept, f"symbols {debug_root}", here)
@@ -78,7 +85,9 @@ class Symbolizer:
         addresses, mapped = virtual_addresses(module.segments, offsets)
         names = np.full(len(offsets), "", object)
         names[mapped] = module.names(addresses[mapped])
-        return names.tolist(), addresses
+        if self._spelled is None:
+            return names.tolist(), addresses
+        return [self._spelled(name) for name in names.tolist()], addresses
 
     def _load(self, path: str) -> _Module | None:
         key = None if self._depot is None else _identity(path)

@@ -17,6 +17,7 @@ from livepro.engines.live import RawBlock
 from livepro.isa.base import Isa
 from livepro.linux.symbols import Symbolizer
 from livepro.model import Instruction, SimdFacts
+from livepro.names.demangle import Demangler
 
 NO_WIDTH = "other"
 """Width of SIMD instructions that have no vector, such as those that save the registers' state."""
@@ -68,12 +69,12 @@ class Catalogue:
     the module's own headers give it, once `name` has found it out).
     """
 
-    def __init__(self, isa: Isa, symbolizer: Symbolizer | None = None) -> None:
+    def __init__(self, isa: Isa, symbolizer: Symbolizer | None = None, *, demangle: bool = True) -> None:
         self.isa = isa
         self.raw: list[RawBlock] = []
         self.features: list[Feature] = list(FIRST)
         self.functions: list[Function] = []
-        self._symbolizer = symbolizer or Symbolizer()
+        self._symbolizer = symbolizer or Symbolizer(spelled=Demangler() if demangle else None)
         self._columns = {feature: at for at, feature in enumerate(FIRST)}
         self._numbers: dict[tuple[object, ...], int] = {}
         self._prefixes: dict[tuple[int, int], int] = {}

@@ -85,12 +85,13 @@ class Collector:
         command: Sequence[str],
         clock: Callable[[], float] = time.monotonic,
         budget: float = BUDGET,
+        demangle: bool = True,
     ) -> None:
         self._engine = engine
         self._command = tuple(command)
         self._clock = clock
         self._budget = budget
-        self._catalogue = Catalogue(isa)
+        self._catalogue = Catalogue(isa, demangle=demangle)
         self._numbers: dict[TracedThread, int] = {}
         self._started = self._then = self._named = clock()
         self._ended_at: float | None = None

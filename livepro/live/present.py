@@ -20,7 +20,9 @@ _PATIENCE = 5.0
 """Seconds to wait for an engine that is busy with the counts of one image."""
 
 
-def present(engine: LiveEngine, isa: Isa, command: Sequence[str], seconds: float) -> RunResult:
+def present(
+    engine: LiveEngine, isa: Isa, command: Sequence[str], seconds: float, *, demangle: bool = True
+) -> RunResult:
     """What has been executed so far, `seconds` after the start. Nobody is stopped for it: each
     thread's counts are of a moment of its own. Basic block vectors are not in it."""
     images = []
@@ -38,7 +40,7 @@ def present(engine: LiveEngine, isa: Isa, command: Sequence[str], seconds: float
         exit=None,
         wall_seconds=seconds,
         interval_size=0,
-        processes=build_processes(images, isa),
+        processes=build_processes(images, isa, demangle=demangle),
         warnings=tuple(engine.warnings),
     )
 
