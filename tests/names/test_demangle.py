@@ -28,8 +28,8 @@ def filtered(tool: str, package: str, names: list[str]) -> list[str]:
 
 
 def closed(name: str) -> str:
-    """Spaces, lambdas, and one type, as LLVM has them: it ends two template argument lists with ``>>``, binutils
-    with ``> >``."""
+    """Spaces, lambdas, and one type, as LLVM has them: it ends two template argument lists with ``>>``,
+    binutils with ``> >``."""
     spaced = name.replace("decltype(nullptr)", "std::nullptr_t").replace("operator<< <", "operator<<<")
     return re.sub(r"> (?=>)", ">", re.sub(r"\{lambda(\(.*?\))#1\}", r"'lambda'\1", spaced))
 
