@@ -60,8 +60,20 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
     },
     "comparing": set(),  # reports as they were written
-    "ui": {"analyses", "formats", "comparing"},
-    "cli": {"comparing", "inprocess", "serving", "api", "front", "session", "analyses", "formats", "ui"},
+    "simpoint": {"analyses", "formats"},  # from vectors to points
+    "ui": {"analyses", "formats", "comparing", "simpoint"},
+    "cli": {
+        "comparing",
+        "simpoint",
+        "inprocess",
+        "serving",
+        "api",
+        "front",
+        "session",
+        "analyses",
+        "formats",
+        "ui",
+    },
     "bytecode": {"linux"},
     "__main__": {"cli", "bytecode"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
@@ -73,6 +85,7 @@ EXCEPTIONS = {
     "cli/run.py": {"engines"},  # their names
     "cli/cache.py": {"linux"},  # what is kept there
     "cli/attach.py": {"engines"},
+    "cli/simpoint.py": {"engines"},
     # The doctor asks the system itself: it reports on the layers, it is not built on them.
     "cli/doctor.py": {"linux", "isa", "engines"},
 }

@@ -16,6 +16,7 @@ SUBCOMMANDS = {
     "attach": "measure a running process for a while, and let it go unharmed",
     "diff": "say what differs between two reports, by thread, function, type and SIMD set",
     "gate": "fail where a run executes more than a baseline and limits allow, for CI",
+    "simpoint": "choose the intervals that are worth simulating, and prove the choice",
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",
     "api": "the C header and Java class for commands from inside a program",

@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self, TextIO
 
@@ -116,6 +117,40 @@ def progress_line(quiet: bool, stream: TextIO | None = None) -> ProgressLine | N
     if quiet or not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return None
     return ProgressLine(stream)
+
+
+class StatusLine:
+    """A line that says what livepro is doing; used as a context manager, it is erased at the end."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        """`stream` is a terminal, or None for no line at all."""
+        self.stream = stream
+
+    def __call__(self, text: str) -> None:
+        if self.stream is not None and drawable(self.stream):
+            width = shutil.get_terminal_size().columns - 1
+            self._write(ERASE + f"livepro: {text}"[:width] + "\r")
+
+    def _write(self, text: str) -> None:
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.write(text)
+                self.stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write(ERASE)
+
+
+def status_line(quiet: bool, stream: TextIO | None = None) -> StatusLine:
+    """A status line on standard error; silent when `quiet`, or where there is no terminal."""
+    stream = stream or sys.stderr
+    silent = quiet or not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb"
+    return StatusLine(None if silent else stream)
 
 
 def drawable(stream: TextIO) -> bool:

@@ -1,0 +1,140 @@
+"""What `livepro simpoint` does and writes once its command line is known to be right."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from livepro.analyses.bbv import CutRule
+from livepro.cli import simpoint_options
+from livepro.errors import LiveproError
+from livepro.formats import files, simpoint, vectors_json
+from livepro.model import ProcessResult, RunResult
+from livepro.simpoint import Source, Study, Vectors, busiest, of_thread, study
+from livepro.simpoint.choosing import from_files
+from livepro.simpoint.clustering import check_installed
+from livepro.simpoint.document import to_document
+from livepro.simpoint.reading import to_document as vectors_document
+from livepro.ui.view import shown
+
+__all__ = ["check", "check_installed", "choose", "choose_from_run"]
+
+
+def choose(
+    args: argparse.Namespace,
+    vectors: Vectors | None,
+    sources: Sequence[Source],
+    output: str,
+    report: TextIO,
+    number: int = 1,
+) -> Study:
+    """Choose points, write the files, print the study to `report` unless the user wants quiet.
+    `number` is the thread's, for the names of the files."""
+    from livepro.ui.progress import status_line
+
+    with status_line(args.quiet) as progress:
+        found = study(vectors, sources, simpoint_options.chosen(args), progress)
+    points, weights = f"{output}.simpoints", f"{output}.weights"
+    with files.open_text(points) as stream:
+        simpoint.write_simpoints(stream, found.choice.simpoints)
+    with files.open_text(weights) as stream:
+        simpoint.write_weights(stream, found.choice.weights)
+    if args.json:
+        with files.open_text(files.name_for_thread(args.json, number)) as stream:
+            json.dump(to_document(found), stream, indent=1, allow_nan=False)
+            stream.write("\n")
+    if args.labels:
+        with files.open_text(files.name_for_thread(args.labels, number)) as stream:
+            stream.writelines(f"{label}\n" for label in found.choice.clustering.labels.tolist())
+    if not args.quiet:
+        from livepro.ui.simpoint import print_study
+
+        print_study(found, report)
+        print(f"\nwritten: {points}, {weights}", file=report)
+    return found
+
+
+def choose_from_run(args: argparse.Namespace, result: RunResult) -> None:
+    """Choose points for the threads that the user wants. Raises LiveproError where there are none."""
+    if result.region is not None and not result.region.began:
+        raise LiveproError(
+            "The run ended before what was to be counted began.", "Check --start-at and --skip."
+        )
+    for process, index in threads(args.thread, result):
+        thread = process.threads[index]
+        number = index + 1 if args.thread == "all" else 1
+        if not thread.intervals:
+            continue
+        name = f"thread {index + 1} ({thread.name}) of {shown(process.command)}"
+        vectors = of_thread(process.table, thread, name, CutRule(args.interval_size))
+        few = too_few(vectors, args.interval_size)
+        if few and not args.quiet:
+            print(f"livepro: {few}", file=sys.stderr)
+        if args.save:
+            document = vectors_document(
+                vectors,
+                command=list(process.command),
+                machine=process.machine,
+                pid=process.pid,
+                tid=thread.tid,
+                thread=thread.name,
+                interval_size=args.interval_size,
+            )
+            vectors_json.write(files.name_for_thread(args.save, number), document)
+        sources = simpoint_options.beside(args.beside)
+        output = files.name_for_thread(args.output, number)
+        choose(args, vectors, sources, output, sys.stderr, number)
+
+
+def threads(wanted: str, result: RunResult) -> list[tuple[ProcessResult, int]]:
+    """The threads meant by --thread: a process image and the thread's place in it, each."""
+    found = busiest(result)
+    if found is None or not result.instructions:
+        raise LiveproError("The program executed nothing.", "Check the options that choose what counts.")
+    process, index = found
+    if wanted == "all":
+        return [(process, n) for n in range(len(process.threads))]
+    if wanted != "busiest":
+        index = int(wanted) - 1
+        if index >= len(process.threads):
+            raise LiveproError(
+                f"--thread {wanted}: the busiest process had {len(process.threads)} threads.",
+                "Name one of these, or `busiest`.",
+            )
+    return [(process, index)]
+
+
+def too_few(vectors: Vectors, interval_size: int) -> str:
+    """A hint where there are too few intervals to choose from, with an interval size that gives 200."""
+    if len(vectors) >= 20:
+        return ""
+    better = max(1, int(vectors.instructions.sum()) // 200)
+    rounded = int(float(f"{better:.1g}"))
+    return (
+        f"There are only {len(vectors)} intervals of {interval_size:,} instructions to choose from; "
+        f"--interval-size {rounded} would give about 200."
+    )
+
+
+def check(args: argparse.Namespace, vectors: Vectors | None, sources: list[Source]) -> int:
+    """Prove a choice that others made: --check."""
+    from livepro.simpoint.study import prover
+    from livepro.ui.simpoint import print_check
+
+    points = simpoint.read_simpoints(args.check[0])
+    weights = simpoint.read_weights(args.check[1])
+    proving, instructions = prover(vectors, sources)
+    from_files(points, weights, (args.check[0], args.check[1]), len(instructions))
+    proof = proving.prove([(p.interval, w.weight) for p, w in zip(points, weights, strict=True)])
+    if not args.quiet:
+        print_check(proof, len(points), sys.stdout)
+    if args.max_error is not None and proof.error > args.max_error:
+        print(
+            f"livepro: The error is {100 * proof.error:.2f} %, more than {100 * args.max_error:g} %.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
