@@ -14,8 +14,8 @@ from livepro.errors import LiveproError
 SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
     "attach": "measure a running process for a while, and let it go unharmed",
-    "diff": "say what differs between two reports, by thread, function, type and SIMD set",
-    "gate": "fail where a run executes more than a baseline and limits allow, for CI",
+    "diff": "say what differs between two reports, by function, type and SIMD set",
+    "gate": "fail where a run executes more than a baseline allows, for CI",
     "simpoint": "choose the intervals that are worth simulating, and prove the choice",
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",
