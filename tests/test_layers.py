@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simpoint": {"analyses", "formats"},  # from vectors to points
     "ui": {"analyses", "formats", "comparing", "simpoint"},
     "cli": {
+        "blocks",
         "comparing",
         "simpoint",
         "inprocess",
@@ -74,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
         "ui",
     },
+    "blocks": {"api", "jvm", "linux", "isa", "analyses"},  # data sets of blocks, made from files and runs
     "bytecode": {"linux"},
     "__main__": {"cli", "bytecode"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
@@ -83,6 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 EXCEPTIONS = {
     "cli/outputs.py": {"isa", "linux"},  # the names that a specification may use; source lines
     "cli/run.py": {"engines"},  # their names
+    "cli/blocks/shared.py": {"isa"},  # disassembly
     "cli/cache.py": {"linux"},  # what is kept there
     "cli/attach.py": {"engines"},
     "cli/simpoint.py": {"engines"},

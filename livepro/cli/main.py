@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "diff": "say what differs between two reports, by function, type and SIMD set",
     "gate": "fail where a run executes more than a baseline allows, for CI",
     "simpoint": "choose the intervals that are worth simulating, and prove the choice",
+    "blocks": "basic blocks of files and of runs, for throughput models",
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",
     "api": "the C header and Java class for commands from inside a program",

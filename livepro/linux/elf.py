@@ -33,7 +33,7 @@ SHN_UNDEF = 0
 SHN_LORESERVE = 0xFF00
 SHN_XINDEX = 0xFFFF
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
-STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 0, 1, 2, 10
 NT_GNU_BUILD_ID = 3
 DT_STRTAB, DT_SYMTAB, DT_STRSZ = 5, 6, 10
 DT_TLSDESC_PLT = 0x6FFFFEF6
@@ -292,6 +292,17 @@ class ElfImage:
         if kind != NT_GNU_BUILD_ID or note[12 : 12 + name_size] != b"GNU\0":
             return ""
         return note[12 + name_size : 12 + name_size + size].hex()
+
+    def call_frames(self) -> list[Any]:
+        """pyelftools' entries of `.eh_frame`; none when there is no such section."""
+        information = self.debug_information()
+        return list(information.EH_CFI_entries()) if information.has_EH_CFI() else []
+
+    def debug_information(self) -> Any:
+        """pyelftools' view of the DWARF sections."""
+        from elftools.elf.elffile import ELFFile
+
+        return ELFFile(self._stream).get_dwarf_info(relocate_dwarf_sections=False)
 
     def mini_debug_info(self) -> ElfImage | None:
         """The small ELF file inside `.gnu_debugdata`: symbols of the functions that `.dynsym` leaves out.

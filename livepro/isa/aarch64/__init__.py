@@ -37,6 +37,11 @@ class AArch64:
 
         return disassemble(code, address)
 
+    def assembly(self, code: bytes, address: int) -> str:
+        from livepro.isa.aarch64.describe import assembly
+
+        return assembly(code, address)
+
     def terminator(self, code: bytes, address: int) -> Carry | None:
         from livepro.isa.aarch64.terminator import terminator
 

@@ -8,6 +8,7 @@ is UNKNOWN, and the facts that the encoding tells stay right.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from livepro.isa.aarch64.category import category
@@ -64,6 +65,26 @@ def disassemble(code: bytes, address: int) -> str:
         return "(bad)"
     mnemonic, operands = text_of(code[:4], address)
     return f"{mnemonic} {operands}".strip() if mnemonic else f".inst {word:#010x}"
+
+
+def assembly(code: bytes, address: int) -> str:
+    """The instruction that `code` begins with as assemblers take it; empty where capstone names none.
+
+    What it means by its distance from the pc (a branch's target, a literal) is a symbol, ``L``
+    with the address in hexadecimal: to LLVM a number is a distance, to GNU as an address.
+    """
+    text = disassemble(code, address)
+    if text.startswith((".inst", "(bad)")):
+        return ""
+    word = int.from_bytes(code[:4], "little")
+    relative = decode_word(word)[1] is not None or any(word & mask == bits for mask, bits in _LITERALS)
+    return _LAST_NUMBER.sub(r"L\1", text) if relative else text
+
+
+_LITERALS = ((0x1F000000, 0x10000000), (0x3B000000, 0x18000000))
+""" "PC-rel. addressing" (ADR, ADRP) and "Load register (literal)", as (mask, bits)."""
+
+_LAST_NUMBER = re.compile(r"#(?:0x)?([0-9a-f]+)$")
 
 
 def _is_register_move(form: Form) -> bool:

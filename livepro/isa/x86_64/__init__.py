@@ -37,6 +37,11 @@ class X86_64:
 
         return disassemble(code, address)
 
+    def assembly(self, code: bytes, address: int) -> str:
+        from livepro.isa.x86_64.describe import assembly
+
+        return assembly(code, address)
+
     def terminator(self, code: bytes, address: int) -> Carry | None:
         from livepro.isa.x86_64.terminator import terminator
 

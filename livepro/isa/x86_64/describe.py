@@ -102,6 +102,28 @@ def disassemble(code: bytes, address: int) -> str:
     return str(_formatter().format(decoded))
 
 
+def assembly(code: bytes, address: int) -> str:
+    """The instruction that `code` begins with in AT&T syntax, with its displacement from the program
+    counter as it is encoded; empty if there is none."""
+    decoded = Decoder(64, code, ip=address).decode()
+    if decoded.is_invalid:
+        return ""
+    # LLVM does not know the hints of branches, which no processor since the Pentium 4 heeds.
+    return str(_gas_formatter().format(decoded)).replace(",pt ", " ").replace(",pn ", " ")
+
+
+@cache
+def _gas_formatter() -> Formatter:
+    formatter = Formatter(FormatterSyntax.GAS)
+    formatter.rip_relative_addresses = False
+    formatter.hex_prefix = "0x"
+    formatter.hex_suffix = ""
+    formatter.small_hex_numbers_in_decimal = True
+    formatter.space_after_operand_separator = True
+    formatter.branch_leading_zeros = False
+    return formatter
+
+
 @cache
 def _names(form: Form) -> tuple[str, str]:
     return opcode_name(form), category(form)

@@ -1,0 +1,19 @@
+"""`livepro blocks`: basic blocks for throughput models, one module for each of its commands."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+COMMANDS = {
+    "run": "run a program and count every execution of every block",
+}
+"""Names that are commands; anything else is a file. A file of such a name is written ./run."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Hand the arguments to the command that they begin with, or to that for files."""
+    name = argv[0] if argv and argv[0] in COMMANDS else "file"
+    module = importlib.import_module(f"livepro.cli.blocks.{name}")
+    status: int = module.main(argv[1:] if argv and argv[0] in COMMANDS else argv)
+    return status
