@@ -75,7 +75,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
         "ui",
     },
-    "blocks": {"api", "jvm", "linux", "isa", "analyses"},  # data sets of blocks, made from files and runs
+    "blocks": {
+        "api",
+        "jvm",
+        "linux",
+        "isa",
+        "names",
+        "analyses",
+    },  # data sets of blocks, made from files and runs
     "bytecode": {"linux"},
     "__main__": {"cli", "bytecode"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late
@@ -86,6 +93,7 @@ EXCEPTIONS = {
     "cli/outputs.py": {"isa", "linux"},  # the names that a specification may use; source lines
     "cli/run.py": {"engines"},  # their names
     "cli/blocks/shared.py": {"isa"},  # disassembly
+    "cli/blocks/run.py": {"engines"},  # their names
     "cli/cache.py": {"linux"},  # what is kept there
     "cli/attach.py": {"engines"},
     "cli/simpoint.py": {"engines"},

@@ -31,6 +31,7 @@ from livepro.linux.elf import ElfImage, SymbolEntries, symbol_name
 from livepro.linux.functions import CODE_TYPES, FunctionTable, inside, usable
 from livepro.linux.plt import plt_entries
 from livepro.linux.symbols import VDSO, Symbolizer, own_vdso
+from livepro.names.demangle import Demangler
 
 Ranges = npt.NDArray[np.uint64]
 
@@ -241,16 +242,17 @@ def _not_elf(path: str, stream: BinaryIO) -> LiveproError:
 
 def _functions(image: ElfImage, sources: list[SymbolEntries], table: FunctionTable) -> Iterator[Function]:
     """Everything that is known to be a function."""
+    spelled = Demangler()
     stubs = plt_entries(image, table.names)
     taken = [(address, address + size) for address, size, _ in stubs]
     for address, size, name in stubs:
-        yield Function(name, address, address + size, PLT)
+        yield Function(spelled(name), address, address + size, PLT)
     plt = [(s.address, s.address + s.size) for s in image.sections if s.executable and s.name == ".plt"]
     stub_starts = {start for start, _ in taken}
     for start, end, name in zip(table.start.tolist(), table.end.tolist(), table.name.tolist(), strict=True):
         if start not in stub_starts and end > start:
             taken.append((start, end))
-            yield Function(symbol_name(table.strings, name), start, end, SYMBOL)
+            yield Function(spelled(symbol_name(table.strings, name)), start, end, SYMBOL)
     ranges = fde_ranges(image)
     if not len(ranges):
         return

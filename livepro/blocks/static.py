@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from livepro.blocks.code import CodeFile, Function
-from livepro.blocks.lines import Lines
 from livepro.blocks.loops import innermost
 from livepro.blocks.rows import INNER, NONE, SELF, BlockRow, facts
 from livepro.blocks.split import StaticBlock
@@ -20,7 +19,6 @@ class Describer:
         self._file = file
         self._module = module or file.path
         self._benchmark = benchmark
-        self._lines: Lines | None = None
         self._loops: dict[tuple[str, int], frozenset[int]] = {}
 
     def row(
@@ -33,14 +31,11 @@ class Describer:
     ) -> BlockRow:
         """The row of `block`, one of a function's `blocks`."""
         file = self._file
-        if self._lines is None:
-            self._lines = Lines(file.image)
         key = function.name, function.start
         if key not in self._loops:
             self._loops[key] = innermost(blocks)
         code = file.read(block.start, block.end)
         known = facts(file.isa, code)
-        source, line = self._lines.find(block.start)
         return BlockRow(
             code=code.hex(),
             isa=file.isa.name,
@@ -54,8 +49,8 @@ class Describer:
             offset=block.start - function.start,
             module=self._module,
             address=block.start,
-            file=source,
-            line=line,
+            file="",
+            line=0,
             benchmark=self._benchmark,
             loop=loop_kind(block, self._loops[key]),
             call=known.call,

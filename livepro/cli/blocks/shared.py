@@ -119,8 +119,13 @@ def chosen(args: argparse.Namespace, rows: Iterable[BlockRow]) -> list[BlockRow]
 
 def report(args: argparse.Namespace, all_rows: Iterable[BlockRow], stream: TextIO, heading: str) -> None:
     """Write the rows that the options want where they say, and print the table to `stream`."""
-    every = list(all_rows)
-    rows = chosen(args, every)
+    from livepro.blocks.lines import with_lines
+
+    rows = chosen(args, all_rows)
+    if args.format in files.TABLES:
+        rows = with_lines(rows)
+    elif not args.quiet:
+        rows[: args.top] = with_lines(rows[: args.top])
     if args.output is not None:
         files.write(rows, Path(args.output), args.format)
     elif args.format:
