@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from livepro.engines.base import Engine, Progress
+from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
@@ -46,6 +47,8 @@ class Session:
         self._demangle = demangle
         self._pid = os.getpid()
         self._live: LiveRun | None = None
+        self.failure: Exception | None = None
+        """An error of livepro's own after which the program went on unmeasured."""
 
     def run(
         self,
@@ -69,7 +72,13 @@ class Session:
         def trace() -> None:
             try:
                 engine.launch(executable, command, environment, aslr=aslr)
+            except BaseException:
+                engine.tracer.abandon()
+                raise
+            try:
                 engine.run()
+            except Exception as error:
+                self._go_on_unmeasured(error)
             except BaseException:
                 engine.tracer.abandon()
                 raise
@@ -79,6 +88,29 @@ class Session:
         with self._signals():
             self._in_thread(trace, progress, live)
         return self._result(command, time.monotonic() - began, interval_size)
+
+    def _go_on_unmeasured(self, error: Exception) -> None:
+        """After an error of livepro's own: let the program go, and wait for its end. What has been counted
+        until then is the result. Raises the error if the program could not go on."""
+        engine = self.engine
+        engine.rescue()
+        try:
+            engine.conclude()
+        except Exception as another:
+            error.add_note(f"then, as counts were gathered: {type(another).__name__}: {another}")
+            engine.tracer.wait_for_root()
+            raise error from None
+        engine.tracer.wait_for_root()
+        self.failure = error
+        if os.environ.get("LIVEPRO_DEBUG") == "1":
+            import traceback
+
+            traceback.print_exception(error)
+        what = error.cause if isinstance(error, LiveproError) else f"{type(error).__name__}: {error}"
+        engine.warnings.append(
+            f"livepro failed in the middle of the run ({what}). The program went on without it: what it "
+            "executed after that is not counted, and of each thread the block it was in then is not."
+        )
 
     def _result(self, command: Sequence[str], wall: float, interval_size: int) -> RunResult:
         """What the engine has written down, for a measurement that took `wall` seconds."""

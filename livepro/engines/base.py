@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -19,14 +18,11 @@ from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Region, RegionWatch
+from livepro.engines.rescue import Homing, OwnCode, Rescue
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
-from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread, Tracer
-from livepro.tracee.stops import WAIT_FLAGS, in_hand
-
-_PATIENCE = 5.0  # seconds for threads to stop, when livepro has failed
 
 
 class Progress(NamedTuple):
@@ -159,59 +155,19 @@ class Engine(ABC):
             with contextlib.suppress(ProcessLookupError):
                 ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
 
+    def homing(self) -> Homing:
+        """How threads are brought back to the program's own code after an error."""
+        return OwnCode(self.isa)
+
     def rescue(self) -> None:
-        """After an error of livepro's own: let everything go, each thread as well as still can be.
-        Never raises. For the thread that ran the engine."""
-        until = time.monotonic() + _PATIENCE
-        with contextlib.suppress(Exception):
-            self.leave()
-        for tid in self.tracer.tids:
-            self._rescue(tid)
-        while self.tracer.busy and time.monotonic() < until:
-            try:
-                tid, status = os.waitpid(-1, WAIT_FLAGS | os.WNOHANG)
-            except ChildProcessError:
-                break
-            if not tid:
-                time.sleep(0.001)
-                continue
-            try:
-                self.answer(tid, status)
-            except Exception:
-                self._rescue(tid)
-        self.tracer.bell.take_down()
+        """After an error of livepro's own: let everything go, each thread as well as still can be
+        (`livepro.engines.rescue`). Never raises. For the thread that ran the engine."""
+        Rescue(self.tracer, self.isa, self.homing()).run()
 
-    def _rescue(self, tid: int, *, again: bool = True) -> None:
-        """Let a thread go if an error has come between its stop and its going on."""
-        if not in_hand(tid):
-            return
-        thread = self.tracer.threads.get(tid)
-        try:
-            if thread is None:
-                self.tracer.forget(tid)
-            else:
-                self.salvage(thread)
-        except Exception:
-            with contextlib.suppress(Exception):
-                if thread is not None and again and in_hand(tid):
-                    self._rescue(tid, again=False)
-                elif thread is not None and tid in self.tracer.threads:
-                    self.tracer.release(thread)
-
-    def answer(self, tid: int, status: int) -> None:
-        """Act on a wait status while everything is being let go after an error."""
-        thread = self.tracer.threads.get(tid)
-        if status != TRAP_STATUS or thread is None or not self.part(thread):
-            self.tracer.dispatch(tid, status)
-
-    def salvage(self, thread: TracedThread) -> None:
-        """Let a thread go that is in a stop of any kind, which may have been dealt with in part."""
-        info = ptrace.signal_info(thread.tid)
-        event = info.code >> 8 if info is not None else 0
-        if event not in (0, ptrace.PTRACE_EVENT_STOP):
-            run_free(thread)  # in the midst of a system call: it has yet to make the stop asked for
-        elif not self.part(thread):
-            self.resume(thread)
+    def conclude(self) -> None:
+        """After a rescue: what has been counted until then becomes the engine's record, complete."""
+        self.tracer.conclude()
+        self.finish()
 
     def _hang_bell(self) -> None:
         if not self.tracer.bell.pid:

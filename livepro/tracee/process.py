@@ -27,7 +27,8 @@ class TracedProcess:
     `image` numbers the images of a pid from 0, `exit` is None until the
     process has ended (as a shell reports it). `wanted` is False for a child
     that is to be let go as soon as it has memory of its own. `attached` says that
-    the image was not traced from its beginning. `options` are the ptrace options of its threads.
+    the image was not traced from its beginning. `options` are the ptrace options of its threads. `lent`
+    has the registers and the signal mask of threads, by tid, that just make a call for livepro (`lending`).
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class TracedProcess:
         self.wanted = True
         self.attached = False
         self.threads: list[TracedThread] = []
+        self.lent: dict[int, tuple[Any, int]] = {}
         self.memory = proc.Memory(pid)
         self._space: proc.AddressSpace | None = None
 

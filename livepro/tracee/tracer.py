@@ -302,6 +302,35 @@ class Tracer(TakingOver):
             process.ended(status)
             self.listener.process_ended(process)
 
+    def note_end(self, tid: int, status: int) -> None:
+        """A thread or process has ended while all were let go after an error; nobody is told."""
+        self.threads.pop(tid, None)
+        if tid == self._root:
+            self.root_status = status
+        process = self._live.get(tid)
+        if process is not None:
+            process.ended(status)
+
+    def conclude(self) -> None:
+        """After everything was let go because of an error: tell the listener that all threads and
+        processes are gone."""
+        for thread in list(self.threads.values()):
+            self.threads.pop(thread.tid, None)
+            self.listener.gone(thread)
+        self._seized.clear()
+        self._awaited.clear()
+        for process in list(dict.fromkeys(self._live.values())):
+            self.listener.process_ended(process)
+
+    def wait_for_root(self) -> None:
+        """Wait for the end of the process that was launched, which is traced no longer (`root_status`)."""
+        root = next((process for process in self.processes if process.pid == self._root), None)
+        if self.root_status is None and self._root:
+            self.root_status = os.waitpid(self._root, WAIT_FLAGS)[1]
+        if root is not None and self.root_status is not None:
+            root.ended(self.root_status)
+        self._live.clear()
+
     @property
     def tids(self) -> list[int]:
         """All threads that are traced, or about to be."""

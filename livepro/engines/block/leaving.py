@@ -7,10 +7,10 @@ nobody waits long; those that are inside one are stepped, and let go when they s
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 
 from livepro.engines.base import EngineOptions
+from livepro.engines.block.homing import BlockHoming
 from livepro.engines.block.spaces import Spaces
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
@@ -33,11 +33,8 @@ class Leaving(Spaces):
             self._under_way = {tid for tid, state in self._running.items() if state.plan is not None}
         super().leave()
 
-    def rescue(self) -> None:
-        for process, text in self._texts.items():
-            with contextlib.suppress(Exception):
-                text.lift_all(process.memory)  # before anything else: they would end the process
-        super().rescue()
+    def homing(self) -> BlockHoming:
+        return BlockHoming(self.isa, self._running, self._texts, self._hardware)
 
     def part(self, thread: TracedThread) -> bool:
         state = self._running.get(thread.tid)

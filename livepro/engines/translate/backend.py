@@ -203,6 +203,12 @@ class Backend(Protocol):
     def branch_target(self, tid: int) -> int:
         """Where the indirect branch leads that has just missed the lookup table."""
 
+    def missed_target(self, registers: Any) -> int:
+        """The same by a thread's registers."""
+
+    def area_of(self, registers: Any) -> int:
+        """The address that a thread's registers have for its area, if it is one that runs from a cache."""
+
     def faults_before(self, target: int) -> bool:
         """Whether an indirect branch to `target` faults before it retires."""
 

@@ -15,6 +15,7 @@ from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.wait import stop_event
 from livepro.tracee import TracedProcess
+from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
 
 _ALL = 0xFFFF_FFFF_FFFF_FFFF
@@ -57,29 +58,24 @@ class SteppedCalls:
 
     def _call(self, number: int, *arguments: int) -> int:
         tid, layout = self.tid, self._layout
-        saved = ptrace.get_registers(tid, layout.structure)
-        registers = ptrace.get_registers(tid, layout.structure)
-        setattr(registers, layout.pc, self._gadget)
-        setattr(registers, layout.syscall_number, number)
-        for name, value in zip(layout.syscall_arguments, arguments, strict=False):
-            setattr(registers, name, value & _ALL)
-        self._backend.forget_call(registers)
-        mask = ptrace.signal_mask(tid)
-        ptrace.set_signal_mask(tid, HELD_OFF)
         interrupted = False
         try:
-            ptrace.set_registers(tid, registers)
-            while True:
-                interrupted |= run_to_trap(ptrace.PTRACE_SINGLESTEP, tid)
-                after = ptrace.get_registers(tid, layout.structure)
-                if getattr(after, layout.pc) != self._gadget:
-                    break
-            result = int(getattr(after, layout.syscall_result))
+            with lent(self._process, tid, layout.structure, HELD_OFF) as registers:
+                setattr(registers, layout.pc, self._gadget)
+                setattr(registers, layout.syscall_number, number)
+                for name, value in zip(layout.syscall_arguments, arguments, strict=False):
+                    setattr(registers, name, value & _ALL)
+                self._backend.forget_call(registers)
+                ptrace.set_registers(tid, registers)
+                while True:
+                    interrupted |= run_to_trap(ptrace.PTRACE_SINGLESTEP, tid)
+                    after = ptrace.get_registers(tid, layout.structure)
+                    if getattr(after, layout.pc) != self._gadget:
+                        break
+                result = int(getattr(after, layout.syscall_result))
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                ptrace.set_registers(tid, saved)
-                ptrace.set_signal_mask(tid, mask)
-                if interrupted:
+            if interrupted:
+                with contextlib.suppress(ProcessLookupError):
                     ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # again: that stop was somebody's
         return check_result(result, number, tid)
 

@@ -94,7 +94,6 @@ class SignalDelivery(Settler):
         """Let the kernel build the signal frame with the program's own registers."""
         assert state.held is not None
         number, info = state.held
-        state.held = None
         thread = state.thread
         tid = thread.tid
         self._restore_mask(state)
@@ -105,6 +104,7 @@ class SignalDelivery(Settler):
             thread.set_registers(registers)
             state.mode = Mode.RUNNING
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, number)
+            state.held = None
             if not is_fault(number, info):
                 self._expect_return(state, pc)
             return
@@ -113,6 +113,7 @@ class SignalDelivery(Settler):
         state.at = pc
         state.before = registers
         ptrace.call(ptrace.PTRACE_SINGLESTEP, tid, 0, number)
+        state.held = None
 
     def _expect_return(self, state: TranslatedThread, pc: int) -> None:
         """Translate, while the handler runs, what it will return to."""

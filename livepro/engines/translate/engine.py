@@ -17,6 +17,7 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.backend import WHEN_TOLD
+from livepro.engines.translate.homing import TranslateHoming
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
@@ -251,6 +252,12 @@ class TranslateEngine(Regions):
         for slot in np.flatnonzero(counters).tolist():
             tally.entries[slot] += int(counters[slot])
         tally.rep_iterations += int(state.words[layout.REP_ITERATIONS // 8])
+
+    def homing(self) -> TranslateHoming:
+        """See `Engine`."""
+        return TranslateHoming(
+            self.isa, self._backend, self._states, self._spaces, self._inherited, self._actions, self._calls
+        )
 
     # -- what the engine delivers
 

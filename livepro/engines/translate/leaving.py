@@ -9,7 +9,6 @@ livepro's memory down first. Counters are added up once nobody waits any more.
 from __future__ import annotations
 
 import contextlib
-import signal
 from abc import abstractmethod
 from typing import Any
 
@@ -19,11 +18,10 @@ from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout
 from livepro.engines.translate.cache import Place, Stop
 from livepro.engines.translate.space import CodeSpace
-from livepro.engines.translate.taking import TakingOver, is_event
+from livepro.engines.translate.taking import TakingOver
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.seize import caught
 from livepro.tracee.stops import in_hand, trap_pending
@@ -73,25 +71,6 @@ class Leaving(TakingOver):
             self._part_here(state)
         return True
 
-    def answer(self, tid: int, status: int) -> None:
-        state = self._states.get(tid)
-        if status == TRAP_STATUS and state is not None and state.mode is Mode.RUNNING:
-            self._stopped_in_cache(state)
-        else:
-            self.tracer.dispatch(tid, status)
-
-    def salvage(self, thread: TracedThread) -> None:
-        state = self._states.get(thread.tid)
-        info = ptrace.signal_info(thread.tid)
-        if state is None or info is None or info.signo != signal.SIGTRAP or is_event(info):
-            super().salvage(thread)
-        elif state.mode is not Mode.RUNNING:
-            self.trapped(thread)
-        elif info.code == self.isa.breakpoint.si_code:
-            self._stopped_in_cache(state)
-        else:
-            super().salvage(thread)
-
     def _part_here(self, state: TranslatedThread) -> None:
         """Let a thread in the cache go, from the next boundary between instructions on."""
         pc = self._pc(state.thread.tid)
@@ -112,8 +91,11 @@ class Leaving(TakingOver):
         """Whether a cache address is in what leads to a system call, and is none of the counter's
         or the comparison's before or behind that."""
         block, index = place.block, place.index
-        behind = next((at for at, i in block.details.behind_syscall.items() if i == index + 1), 0)
-        return not block.source.leaves and block.marks[index] <= pc - block.start < behind
+        behind = next((at for at, i in block.details.behind_syscall.items() if i == index + 1), None)
+        # (A comparison out of line has no places of instructions at all.)
+        return (
+            behind is not None and not block.source.leaves and block.marks[index] <= pc - block.start < behind
+        )
 
     # -- where threads would be let run on
 

@@ -20,6 +20,7 @@ from livepro.linux import ptrace
 from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import WALL, stop_event, stop_signal
 from livepro.tracee import TracedThread
+from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
 from livepro.tracee.stops import sent
 
@@ -71,25 +72,21 @@ class Injector:
             return self._call(number, *arguments)
 
     def _call(self, number: int, *arguments: int) -> int:
-        thread, registers_of = self._thread, self._layout
-        saved = thread.registers()
-        registers = thread.registers()
-        setattr(registers, registers_of.pc, self._gadget)
-        setattr(registers, registers_of.syscall_number, number)
-        for name, value in zip(registers_of.syscall_arguments, arguments, strict=False):
-            setattr(registers, name, value & 0xFFFF_FFFF_FFFF_FFFF)
-        registers.orig_rax = 0xFFFF_FFFF_FFFF_FFFF  # no restart of the call it was in
-        thread.set_registers(registers)
-        # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
-        mask = ptrace.signal_mask(thread.tid)
-        ptrace.set_signal_mask(thread.tid, HELD_OFF)
-        interrupted = run_to_trap(ptrace.PTRACE_CONT, thread.tid)
-        result = int(getattr(thread.registers(), registers_of.syscall_result))
-        thread.set_registers(saved)
-        ptrace.set_signal_mask(thread.tid, mask)
+        tid, registers_of = self._thread.tid, self._layout
+        with lent(self._thread.process, tid, registers_of.structure, HELD_OFF) as registers:
+            setattr(registers, registers_of.pc, self._gadget)
+            setattr(registers, registers_of.syscall_number, number)
+            for name, value in zip(registers_of.syscall_arguments, arguments, strict=False):
+                setattr(registers, name, value & 0xFFFF_FFFF_FFFF_FFFF)
+            registers.orig_rax = 0xFFFF_FFFF_FFFF_FFFF  # no restart of the call it was in
+            ptrace.set_registers(tid, registers)
+            # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
+            interrupted = run_to_trap(ptrace.PTRACE_CONT, tid)
+            after = ptrace.get_registers(tid, registers_of.structure)
+            result = int(getattr(after, registers_of.syscall_result))
         if interrupted:
-            ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)  # somebody waits for that stop
-        return check_result(result, number, thread.tid)
+            ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # somebody waits for that stop
+        return check_result(result, number, tid)
 
 
 def run_to_trap(request: int, tid: int) -> bool:

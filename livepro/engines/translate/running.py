@@ -137,8 +137,10 @@ class CacheRunner(SteppedCalls):
         """Run on from a cache address."""
         tid = state.thread.tid
         state.mode = Mode.RUNNING
+        state.led_to = address
         self._write_pc(tid, address)
         ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+        state.led_to = 0
 
     def _enter(self, state: TranslatedThread, pc: int) -> None:
         """Run on from the program's address `pc`, where a block starts."""

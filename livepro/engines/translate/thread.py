@@ -44,7 +44,8 @@ class TranslatedThread:
     it will have executed in all when its share of a region's is spent, `repeating` a rep instruction
     that it executes natively, `within` the block that it is in where that is known beforehand. `furthest`
     is the block whose counter slot, and which of its executions, it was last found in, and how many of
-    the block's instructions it had executed then.
+    the block's instructions it had executed then. `led_to` is the cache address that it has been put at and
+    is yet to go on from (0: none).
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class TranslatedThread:
         "frame",
         "furthest",
         "held",
+        "led_to",
         "mask",
         "mode",
         "native",
@@ -103,6 +105,7 @@ class TranslatedThread:
         self.budget = Budget(self.words)
         self.share_end = 0
         self.furthest = NOWHERE
+        self.led_to = 0
         self.repeating = b""
         self.within: Block | None = None
 

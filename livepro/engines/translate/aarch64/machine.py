@@ -88,12 +88,22 @@ def branch_target(tid: int) -> int:
     user mode); it is cleared in x0, for the landing to find its own.
     """
     registers = ptrace.get_registers(tid, Registers)
-    target = int(registers.x0)
-    if target & _TAG and not target >> 55 & 1:
-        target &= ~_TAG
+    target = missed_target(registers)
+    if target != registers.x0:
         registers.x0 = target
         ptrace.set_registers(tid, registers)
     return target
+
+
+def missed_target(registers: Any) -> int:
+    """The same by a thread's registers, which stay as they are."""
+    target = int(registers.x0)
+    return target & ~_TAG if target & _TAG and not target >> 55 & 1 else target
+
+
+def area_of(registers: Any) -> int:
+    """Where x18 leads."""
+    return int(registers.x18)
 
 
 def faults_before(target: int) -> bool:

@@ -39,6 +39,8 @@ class X86_64:
     set_own = staticmethod(machine.set_own)
     let_go = staticmethod(machine.let_go)
     branch_target = staticmethod(machine.branch_target)
+    missed_target = staticmethod(machine.missed_target)
+    area_of = staticmethod(machine.area_of)
     faults_before = staticmethod(machine.faults_before)
     undo_branch = staticmethod(machine.undo_branch)
     give_back = staticmethod(machine.give_back)

@@ -81,6 +81,16 @@ def branch_target(tid: int) -> int:
     return ptrace.peek_user(tid, _TARGET)
 
 
+def missed_target(registers: Any) -> int:
+    """The same by a thread's registers."""
+    return int(registers.rax)
+
+
+def area_of(registers: Any) -> int:
+    """Where gs leads."""
+    return int(registers.gs_base)
+
+
 def faults_before(target: int) -> bool:
     """Whether an indirect branch to `target` faults before it retires: to an address that is
     not canonical, bits 47 to 63 alike (SDM vol. 1, 3.3.7.1)."""
