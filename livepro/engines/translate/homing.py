@@ -39,6 +39,8 @@ def boundaries(block: Block) -> dict[int, int]:
         for index, at in reversed(list(enumerate(block.marks)))
         if index < count and not begin <= at < end and not low <= at < high
     }
+    if not begin <= 0 < end and not low <= 0 < high:
+        marks[0] = 0  # what is emitted before the first instruction has not begun
     return {**marks, **{at: index for at, index in details.reps.items() if not low <= at < high}}
 
 

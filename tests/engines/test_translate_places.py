@@ -1,0 +1,156 @@
+"""Every place that a thread can be at in the code cache, and what is known of the thread there.
+
+The programs are stepped through the cache (`stepped_cache`), so that no emitted sequence and none of its
+instructions is met by chance only; a new sequence is covered by the first fixture that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import pytest
+from engines import stepped_cache
+from engines.stepped_cache import ISA, SteppedEngine, content, native_trace, run_stepped
+
+from fixtures import Builder, assembly
+from livepro.engines import can_translate
+
+pytestmark = pytest.mark.skipif(not can_translate(platform.machine()), reason="no emitter for this machine")
+
+X86_64 = platform.machine() == "x86_64"
+_ORDER = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+)  # as instructions number them: SDM vol. 2, 2.2.1.2
+PROGRAMS = {
+    "x86_64": (
+        *("returns", "jump_table", "loop_family", "rep_movs", "rep_cmps", "flags_alive", "self_loops"),
+        *("smc_immediate", "smc_same_block", "smc_branch", "stack_operands"),
+        *("tables", "segments"),
+    ),
+    "aarch64": ("returns", "flags_alive", "self_loops", "recursion", "smc_immediate", "exclusives"),
+}[platform.machine()]
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "budget": {"cut": lambda n: 37 * (n + 1)},
+    "allowances": {"cut": lambda n: 997 * (n + 1), "allowing": True},
+}
+
+
+def without(registers: bytes, free: list[str]) -> bytes:
+    """Registers but for some."""
+    kept = ISA.registers.structure.from_buffer_copy(registers)
+    for name in free:
+        setattr(kept, name, 0)
+    return bytes(kept)
+
+
+def dead(place: Any, pc: int) -> list[str]:
+    """The registers that a block overwrites, from the program's address `pc` on, before it reads them: one
+    of them may hold its counter."""
+    source = None if place is None else place.block.source
+    if not X86_64 or source is None or pc - source.pc not in source.offsets[:-1]:
+        return []
+    read = free = 0
+    for facts in source.facts[source.offsets.index(pc - source.pc) :]:
+        read |= facts.registers_read
+        free |= facts.registers_killed & ~read
+    return [name for number, name in enumerate(_ORDER) if free >> number & 1]
+
+
+class Homes:
+    """Compares what a thread would be in the program's own code with what it is there natively.
+
+    At every boundary the last line of defence must say so, with the registers that the program has there;
+    between two boundaries it must say nothing. What the ordinary ways ask of a place is asked at each.
+    """
+
+    def __init__(self, trace: list[tuple[int, bytes]]) -> None:
+        self._trace = trace
+        self._at = -1
+        self.places: set[int] = set()
+        self.boundaries = 0
+        self.between = 0
+        self.engine: SteppedEngine | None = None
+
+    def look(self, state: Any, registers: Any) -> None:
+        engine, name = self.engine, ISA.registers.pc
+        assert engine is not None
+        pc = getattr(registers, name)
+        self.places.add(pc)
+        engine._position_at(state, pc)
+        place = state.space.locate(pc)
+        if place is not None:
+            engine._before_call(place, pc)
+        found = type(registers).from_buffer_copy(registers)
+        if not engine.homing().home(state.thread.tid, found, trapped=False, faulted=False):
+            self.between += 1
+            assert place is None or not place.exact or place.block.details.retreat[1], hex(pc)
+            return
+        self.boundaries += 1
+        target = getattr(found, name)
+        for free in dead(place, target):
+            setattr(found, free, 0)
+        self._find(target, self._own(state, found), hex(pc), dead(place, target))
+
+    @staticmethod
+    def _own(state: Any, registers: Any) -> bytes:
+        """The registers but the one that leads to the area, which is the program's own elsewhere."""
+        if hasattr(registers, "x18"):
+            registers.x18 = int(state.words[0x58 // 8])
+        pc = getattr(registers, ISA.registers.pc)
+        return content(registers, state.thread.read(pc, ISA.max_instruction))
+
+    def _find(self, pc: int, registers: bytes, where: str, free: list[str]) -> None:
+        """Go on in the native trace to where the thread is: never back."""
+        for at in (self._at, *range(self._at + 1, len(self._trace))):
+            if at >= 0 and self._trace[at][0] == pc and without(self._trace[at][1], free) == registers:
+                self._at = at
+                return
+        near = [hex(p) for p, _ in self._trace[self._at : self._at + 4]]
+        other = next((r for p, r in self._trace[max(self._at, 0) :] if p == pc), None)
+        mine = ISA.registers.structure.from_buffer_copy(registers)
+        native = ISA.registers.structure.from_buffer_copy(other or registers)
+        names = [name for name, *_ in mine._fields_]
+        different = {
+            name: (hex(getattr(mine, name)), hex(getattr(native, name)))
+            for name in names
+            if getattr(mine, name) != getattr(native, name)
+        }
+        raise AssertionError(f"at {where}: {pc:#x} is not behind {near} natively: {different}")
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [(n, w) for n in PROGRAMS for w in WAYS if n != "jump_table" or w == "plain"]
+)
+def test_each_place_is_known(name: str, way: str, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "allowances" and not X86_64:
+        pytest.skip("no allowances on this machine")
+    monkeypatch.setattr(stepped_cache, "allow_always", lambda: allow(monkeypatch))
+    fixture = next(f for f in assembly() if f.source.stem == name)
+    program = builder.assembly(fixture)
+    seen = Homes(native_trace(program))
+    options = dict(WAYS[way])
+
+    class Watched(SteppedEngine):
+        def launch(self, *arguments: Any, **more: Any) -> None:
+            seen.engine = self
+            super().launch(*arguments, **more)
+
+    monkeypatch.setattr(stepped_cache, "SteppedEngine", Watched)
+    engine = run_stepped(seen.look, [str(program)], **options)
+    assert os.waitstatus_to_exitcode(engine.tracer.root_status or 0) == fixture.processes[0].exit
+    assert seen.boundaries > 10
+    assert seen.between > 5
+
+
+def allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`allow_always`, taken back behind the test."""
+    from livepro.engines.translate import budget, running
+    from livepro.engines.translate.x86_64 import refilling
+
+    monkeypatch.setattr(running, "_LONG", 0)
+    monkeypatch.setattr(budget, "FEW", 20)
+    monkeypatch.setattr(refilling, "FEW", 20)
