@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ from livepro.isa.base import Isa
 from livepro.linux import proc, target
 from livepro.model import RunResult
 from livepro.session import Handler, Session
+from livepro.tracee.seize import Refused
 
 if TYPE_CHECKING:
     from livepro.live import LiveRun
@@ -88,7 +90,7 @@ class Attachment(Session):
     def _attach(self, pid: int) -> None:
         try:
             self.engine.attach(pid, proc.parent(pid))
-        except OSError as error:
+        except Refused as error:
             raise target.refusal(pid, error) from None
 
     def _attach_descendants(self, pid: int) -> None:
@@ -99,9 +101,9 @@ class Attachment(Session):
                 seen.add(child)
                 try:
                     self.engine.attach(child, proc.parent(child))
-                except ProcessLookupError:
-                    continue
-                except OSError as error:
+                except Refused as error:
+                    if error.errno == errno.ESRCH:
+                        continue
                     if proc.tracer(child) != threading.get_native_id():
                         self.engine.warnings.append(
                             f"{target.refusal(child, error).cause} It is not counted."

@@ -23,6 +23,7 @@ from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
+from livepro.tracee.seize import interrupt
 
 
 class Progress(NamedTuple):
@@ -152,8 +153,7 @@ class Engine(ABC):
         self.leaving = self.tracer.leaving = True
         self.tracer.stop_seized()
         for tid in self.tracer.threads:
-            with contextlib.suppress(ProcessLookupError):
-                ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+            interrupt(tid)
 
     def homing(self) -> Homing:
         """How threads are brought back to the program's own code after an error."""

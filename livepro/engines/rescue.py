@@ -21,7 +21,7 @@ from livepro.linux import proc, ptrace, vm
 from livepro.linux.wait import WALL, is_stop, stop_event
 from livepro.tracee import Tracer
 from livepro.tracee.lending import give_back
-from livepro.tracee.stops import WAIT_FLAGS, in_hand, sent, trap_pending
+from livepro.tracee.stops import WAIT_FLAGS, alive, in_hand, sent, trap_pending
 
 PATIENCE = 60.0
 """Seconds until a thread that could not be brought out is let go where it is."""
@@ -142,7 +142,7 @@ class Rescue:
                 try:
                     self._attend(tid)
                 except (_Ended, ProcessLookupError):
-                    if not _alive(tid):
+                    if not alive(tid):
                         self._known.pop(tid, None)
                 except Exception:
                     with contextlib.suppress(Exception):
@@ -198,7 +198,7 @@ class Rescue:
         effort = self._known[tid]
         if in_hand(tid):
             self._bring_out(tid, effort)
-        elif not _alive(tid) or not _traced_here(tid):
+        elif not alive(tid) or not _traced_here(tid):
             del self._known[tid]
         elif time.monotonic() - effort.asked > _AGAIN:
             effort.asked = time.monotonic()
@@ -363,15 +363,8 @@ def _group(tid: int) -> int:
         return tid
 
 
-def _alive(tid: int) -> bool:
-    try:
-        return proc.thread_state(tid) not in "ZX"
-    except OSError:
-        return False
-
-
 def _traced_here(tid: int) -> bool:
     """Whether the calling thread traces a thread."""
     with contextlib.suppress(OSError):
-        return proc.tracer(tid) == threading.get_native_id() and _alive(tid)
+        return proc.tracer(tid) == threading.get_native_id() and alive(tid)
     return False

@@ -33,7 +33,7 @@ def _find(pid: int) -> Path:
         status = _request(path, "status", "")
         if status is not None and (pid in status.get("pids", ()) or _is_front(pid, int(path.stem))):
             return path
-        if status is not None:
+        if status is not None and "pids" in status:
             runs[path.stem] = status
     known = ", ".join(f"{run} (measuring {_few(status['pids'])})" for run, status in runs.items())
     raise LiveproError(

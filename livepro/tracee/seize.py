@@ -10,6 +10,11 @@ from collections.abc import Iterator
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee.stops import alive
+
+
+class Refused(OSError):
+    """The kernel does not let a process be traced; it is as it was."""
 
 
 def seize(pid: int, options: int, *, stop: bool) -> list[int]:
@@ -18,7 +23,7 @@ def seize(pid: int, options: int, *, stop: bool) -> list[int]:
 
     The threads are looked for again until there is no new one; those that seized
     threads start from now on are tracees by themselves. Each that is told to stop will report
-    that, but maybe other events first. Raises OSError, with every thread let go again, when
+    that, but maybe other events first. Raises Refused, with every thread let go again, when
     the kernel refuses.
     """
     held: list[int] = []
@@ -47,7 +52,7 @@ def seize(pid: int, options: int, *, stop: bool) -> list[int]:
                 held.append(tid)
                 if stop:
                     interrupt(tid)
-    except OSError:
+    except OSError as error:
         for tid in held:
             interrupt(tid)
             release(tid)
@@ -55,13 +60,16 @@ def seize(pid: int, options: int, *, stop: bool) -> list[int]:
             for tid in proc.threads(pid):
                 if proc.tracer(tid) == threading.get_native_id():
                     release(tid)
-        raise
+        raise Refused(error.errno, error.strerror) from error
 
 
 def interrupt(tid: int) -> None:
     """Tell a seized thread to stop. One that has ended meanwhile is none to be told."""
-    with contextlib.suppress(ProcessLookupError):
+    try:
         ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+    except ProcessLookupError:
+        if alive(tid):
+            raise
 
 
 def release(tid: int) -> None:

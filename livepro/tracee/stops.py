@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
@@ -45,6 +46,22 @@ def in_hand(tid: int) -> bool:
         return proc.thread_state(tid) == proc.TRACED and os.waitid(os.P_PID, tid, flags) is None
     except OSError:
         return False
+
+
+def alive(tid: int) -> bool:
+    """Whether a thread has not ended."""
+    return proc.thread_state(tid) not in "ZX"
+
+
+@contextlib.contextmanager
+def unless_killed(tid: int) -> Iterator[None]:
+    """Meanwhile a system call that fails is no error if the thread was killed: its end is the next status.
+    One that waits for an answer must not be forgotten."""
+    try:
+        yield
+    except OSError:
+        if in_hand(tid):
+            raise
 
 
 def trap_pending(tid: int) -> bool:

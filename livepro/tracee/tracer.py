@@ -20,7 +20,7 @@ from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import others_live
-from livepro.tracee.stops import WAIT_FLAGS, absorb_trap
+from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, in_hand, unless_killed
 from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
 
 _THREAD_OPTIONS = (
@@ -74,7 +74,7 @@ class Tracer(TakingOver):
             return
         process = TracedProcess(pid, os.getpid(), 0, tuple(command), options)
         self._begin(process, None)
-        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
+        with unless_killed(pid):
             self._start_thread(pid, process)
 
     def release(self, thread: TracedThread, number: int = 0) -> None:
@@ -89,8 +89,10 @@ class Tracer(TakingOver):
         try:
             number = absorb_trap(thread.tid) or number
             ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
-        except OSError:  # killed meanwhile
-            self._dying.add(thread.tid)
+        except OSError:
+            if in_hand(thread.tid):
+                raise
+            self._dying.add(thread.tid)  # killed meanwhile
         thread.remember_name()
         if thread.tid == thread.process.pid:
             self._leaderless.add(thread.process)
@@ -137,7 +139,7 @@ class Tracer(TakingOver):
         if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
             thread = self._caller(tid, ptrace.event_message(tid))
         number = stop_signal(status)
-        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: its end is the next status
+        with unless_killed(tid):
             if thread is None:
                 self._first_stop(tid, status)
             elif event == 0:

@@ -33,7 +33,7 @@ from livepro.linux import proc, ptrace
 from livepro.linux.wait import is_stop, stop_event
 from livepro.model import Flow
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import WAIT_FLAGS, trap_pending
+from livepro.tracee.stops import WAIT_FLAGS, trap_pending, unless_killed
 
 _REP_ITERATIONS = layout.REP_ITERATIONS // 8
 
@@ -204,7 +204,7 @@ class Halting(Leaving):
                     self.stops += 1
                     self._came_to_rest(*got)
         for tid in self._resting.keys() & self._states.keys():
-            with suppress(ProcessLookupError):  # killed meanwhile
+            with unless_killed(tid):
                 self._leave_counter(self._states[tid])
 
     def _leave_counter(self, state: TranslatedThread) -> None:
@@ -290,7 +290,7 @@ class Halting(Leaving):
             self._resting[tid] = status
             if event and tid in self._expected:
                 self._expected.discard(tid)
-                with suppress(ProcessLookupError):
+                with unless_killed(tid):
                     self.woken(self.tracer.threads[tid])
         else:
             self.tracer.dispatch(tid, status)

@@ -24,7 +24,7 @@ from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.seize import caught
-from livepro.tracee.stops import in_hand, trap_pending
+from livepro.tracee.stops import in_hand, trap_pending, unless_killed
 
 
 class Leaving(TakingOver):
@@ -145,7 +145,7 @@ class Leaving(TakingOver):
     def _park(self, state: TranslatedThread, registers: Any, pc: int) -> None:
         """Let a thread go at the program's address `pc` with these registers, but its own segment base."""
         thread, space = state.thread, state.space
-        with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+        with unless_killed(thread.tid):
             self._restore_mask(state)
             setattr(registers, self.isa.registers.pc, pc)
             self._backend.set_own(thread.tid, registers, state.words, state.program_base)
@@ -232,7 +232,7 @@ class Leaving(TakingOver):
             return
         files = [memory.data, *memory.windows, *(ground.file for ground in space.grounds)]
         calls = self._calls(process, tid)
-        with contextlib.suppress(ProcessLookupError):  # killed meanwhile: gone with it
+        with unless_killed(tid):
             # What tells that it has been done goes last.
             for file in reversed(files):
                 calls.call(self._numbers["munmap"], file.base, file.size)

@@ -7,7 +7,6 @@ transfers) are stepped there, with the program's own registers.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 
 from livepro.engines.base import EngineOptions
@@ -22,6 +21,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess
+from livepro.tracee.stops import in_hand
 
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -97,8 +97,11 @@ class CacheRunner(SteppedCalls):
             if status == TRAP_STATUS:
                 state = states.get(tid)
                 if state is not None and state.mode is running:
-                    with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+                    try:
                         self._stopped_in_cache(state)
+                    except OSError:
+                        if in_hand(tid):  # else killed meanwhile
+                            raise
                     continue
             dispatch(tid, status)
 
