@@ -62,11 +62,12 @@ def test_a_signal_before_the_program_has_begun_ends_it(monkeypatch: pytest.Monke
 def test_an_error_as_a_thread_ends_is_told(
     engine: str, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel holds a thread that exits until it is told to go on: even its death by a signal waits."""
+    """The kernel holds a thread that exits until it is told to go on. The program goes on without livepro."""
 
     def fails(*_: object, **__: object) -> None:
         raise OSError("no")
 
     monkeypatch.setattr(engine_class(engine, platform.machine()), "exiting", fails)
-    with pytest.raises(OSError, match="no"):
-        livepro.run(command, engine=engine)
+    result = livepro.run(command, engine=engine)
+    assert result.exit == 0
+    assert any("livepro failed in the middle of the run (OSError: no)" in text for text in result.warnings)

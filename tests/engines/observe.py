@@ -223,7 +223,11 @@ def describe_snapshot(result: RunResult, snapshot: Snapshot) -> dict[str, Any]:
 
 def main(output: str, options: str, *command: str) -> None:
     try:
-        text = describe_run(livepro.run(command, **heeded(json.loads(options))))
+        result = livepro.run(command, **heeded(json.loads(options)))
+        failed = [text for text in result.warnings if "livepro failed" in text]
+        if failed:
+            raise RuntimeError(failed[0])
+        text = describe_run(result)
     except LiveproError as error:
         text = {"error": error.cause, "remedy": error.remedy, "status": error.status}
     Path(output).write_text(json.dumps(text))
