@@ -25,7 +25,9 @@ from livepro.model import (
     SnapshotThread,
     ThreadCounts,
 )
+from livepro.model.label import generated
 from livepro.names.demangle import Demangler
+from livepro.names.generated import GeneratedNames
 
 _KERNELS = ("[vdso]", "[vsyscall]")
 
@@ -45,7 +47,7 @@ def build_processes(
             machine=isa.name,
             exit=image.process.exit,
             table=build_table(
-                image.store,
+                labelled(image),
                 Descriptions(isa.describe, (isa.name, *image.process.command[:1]), kept),
                 symbolizer,
             ),
@@ -131,8 +133,8 @@ def build_table(store: BlockStore, describe: Descriptions, symbolizer: Symbolize
         for row, name in zip(rows.tolist(), names, strict=True):
             functions[row] = name
     labels = code_labels(store.modules, store.labels)
-    if labels is not None:
-        functions = [label.name or name for label, name in zip(labels, functions, strict=True)]
+    for row, label in store.labels.items():
+        functions[row] = symbolizer.spelled(label.name) or functions[row]
     return BlockTable(
         address=np.array(store.addresses, np.uint64),
         size=np.array([len(code) for code in store.codes], np.uint32),
@@ -146,6 +148,23 @@ def build_table(store: BlockStore, describe: Descriptions, symbolizer: Symbolize
         offset=offsets,
         label=labels,
     )
+
+
+def labelled(image: ImageRecord) -> BlockStore:
+    """The blocks of an image, with labels for those that have none yet of code that it has made, where a JIT
+    compiler has told perf what it is. (An engine that labels blocks when they are new knows better: code
+    may have taken the place of other code since.)"""
+    store = image.store
+    modules = {module for module in set(store.modules) if generated(module)}
+    rows = [row for row, module in enumerate(store.modules) if module in modules and row not in store.labels]
+    if rows:
+        names = GeneratedNames(image.process)
+        names.look()
+        for row in rows:
+            name = names.find(store.addresses[row])
+            if name:
+                store.labels[row] = CodeLabel(Origin.GENERATED, 0, name)
+    return store
 
 
 def code_labels(modules: Sequence[str], known: Mapping[int, CodeLabel]) -> tuple[CodeLabel, ...] | None:

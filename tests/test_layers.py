@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "jvm": {"linux"},
     "names": {"linux"},  # as people and other tools know functions
     "tracee": {"linux", "isa"},
-    "engines": {"tracee", "linux", "isa", "jvm"},
+    "engines": {"tracee", "linux", "isa", "jvm", "names"},
     "described": {"isa", "linux"},  # what instructions are, from run to run
     "results": {
         "described",

@@ -85,9 +85,11 @@ class Symbolizer:
         addresses, mapped = virtual_addresses(module.segments, offsets)
         names = np.full(len(offsets), "", object)
         names[mapped] = module.names(addresses[mapped])
-        if self._spelled is None:
-            return names.tolist(), addresses
-        return [self._spelled(name) for name in names.tolist()], addresses
+        return [self.spelled(name) for name in names.tolist()], addresses
+
+    def spelled(self, symbol: str) -> str:
+        """The name that is given for a symbol."""
+        return symbol if self._spelled is None else self._spelled(symbol)
 
     def _load(self, path: str) -> _Module | None:
         key = None if self._depot is None else _identity(path)

@@ -26,3 +26,11 @@ class CodeLabel(NamedTuple):
     origin: Origin
     tier: int = 0
     name: str = ""
+
+
+def generated(module: str) -> bool:
+    """Whether the code of a module is made while the program runs: in anonymous memory, or in files that
+    JIT compilers map twice, once to write and once to execute."""
+    if module.startswith("/"):
+        return module.startswith("/memfd:") or module.endswith(" (deleted)")
+    return module not in ("[vdso]", "[vsyscall]")

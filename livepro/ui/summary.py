@@ -19,7 +19,7 @@ from livepro.analyses import snapshots
 from livepro.analyses.sampling import estimate
 from livepro.model import RunResult, SamplingResult
 from livepro.model.itypes import ItypesSpec
-from livepro.ui import origins
+from livepro.ui import advice, origins
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.matrix import itypes_matrix, simd_matrix
 from livepro.ui.tables import GAP, INDENT, Column, Table
@@ -110,6 +110,8 @@ def print_summary(
         java(page, result)
     if "hot" in wanted:
         hottest(page, run)
+        if told := advice.names(result):
+            page.print(Text("\nnote: ", "bold cyan").append(told, "default"))
     if result.snapshots:
         snapshot_table(page, snapshots.rows(result))
     if stats and result.stats:

@@ -16,6 +16,7 @@ from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.renewing import RenewedTranslations
 from livepro.engines.translate.source import SourceBlock
 from livepro.linux.proc import Mapping
+from livepro.model.label import Origin
 from livepro.tracee import TracedProcess
 
 _SUCCEEDED = 8  # earlier copies of one address that lead straight to the latest, not from one to the next
@@ -55,7 +56,8 @@ class ChangingTranslations(RenewedTranslations):
         comparing = bytes(cache.map[at : at + WORD])
         trusting = comparing[: branch - at] + nothing + comparing[branch - at + len(nothing) :]
         words = int.from_bytes(comparing, sys.byteorder), int.from_bytes(trusting, sys.byteorder)
-        labelled, extent = block.slot in self.generated.labels, (mapping.start, mapping.end)
+        label, extent = self.generated.labels.get(block.slot), (mapping.start, mapping.end)
+        labelled = label is not None and label.origin != Origin.GENERATED
         copy = Checked(block.start, source.pc, source.code, cell, cache.map, at, *words, extent, labelled)
         if self.guard is None:
             self.unguarded[copy.start] = copy
