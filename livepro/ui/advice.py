@@ -16,7 +16,7 @@ SWITCHES = {
     "python": "python3 -X perf, from 3.12 on",
     "python3": "python3 -X perf, from 3.12 on",
 }
-"""How programs are told to name what they make, by the program's name (the manuals of Node, .NET, CPython)."""
+"""How programs are told to name what they make (the manuals of Node, .NET and CPython)."""
 
 
 def names(result: RunResult) -> str:
