@@ -60,11 +60,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
     },
     "comparing": set(),  # reports as they were written
+    "reports": {"comparing", "analyses", "isa"},  # pages for the browser, of reports as they were written
     "simpoint": {"analyses", "formats"},  # from vectors to points
     "ui": {"analyses", "formats", "comparing", "simpoint"},
     "cli": {
         "blocks",
         "comparing",
+        "reports",
         "simpoint",
         "inprocess",
         "serving",

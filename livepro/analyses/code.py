@@ -38,10 +38,11 @@ _TYPES = {
 
 class CodeThread(NamedTuple):
     """What one thread executed of the blocks: `row` (uint32) are rows of the block arrays, `entries`
-    (uint64) complete executions of each."""
+    (uint64) complete executions of each; `partial` is as in `Code`."""
 
     row: npt.NDArray[np.uint32]
     entries: npt.NDArray[np.uint64]
+    partial: list[tuple[int, int, int]]
 
 
 class Code(NamedTuple):
@@ -94,12 +95,8 @@ def code(
     place = np.full(len(table), -1, np.int64)
     place[rows] = np.arange(len(rows))
     entries = np.zeros(len(table), np.uint64)
-    partial: dict[tuple[int, int], int] = {}
     for thread in threads:
         entries += thread.entries
-        for row, prefix, times in thread.partial.tolist():
-            key = int(place[row]), prefix
-            partial[key] = partial.get(key, 0) + times
     starts = table.start
     at = (
         np.concatenate([np.arange(starts[r], starts[r + 1]) for r in rows.tolist()])
@@ -119,7 +116,7 @@ def code(
         step=step,
         code=np.frombuffer(b"".join(table.code[r] for r in rows.tolist()), np.uint8),
         line=line,
-        partial=[(row, k, times) for (row, k), times in sorted(partial.items()) if row >= 0 and times],
+        partial=_partial(threads, place),
         lines=found,
         threads=[_thread(thread, place) for thread in threads],
     )
@@ -128,10 +125,17 @@ def code(
 def packed(found: Code) -> dict[str, Any]:
     """`found` as values that JSON knows."""
     return {
-        **{name: _pack(getattr(found, name), kind) for name, kind in _TYPES.items()},
+        **{name: pack(getattr(found, name), kind) for name, kind in _TYPES.items()},
         "partial": [list(row) for row in found.partial],
         "lines": [list(line) for line in found.lines],
-        "threads": [{"row": _pack(t.row, "<u4"), "entries": _pack(t.entries, "<u8")} for t in found.threads],
+        "threads": [
+            {
+                "row": pack(t.row, "<u4"),
+                "entries": pack(t.entries, "<u8"),
+                "partial": [list(row) for row in t.partial],
+            }
+            for t in found.threads
+        ],
     }
 
 
@@ -140,10 +144,10 @@ def unpacked(document: dict[str, Any]) -> Code:
     try:
         return Code(
             **{name: _unpack(document[name], kind) for name, kind in _TYPES.items()},
-            partial=[(int(row), int(k), int(times)) for row, k, times in document["partial"]],
+            partial=_rows(document["partial"]),
             lines=[(str(file), int(line)) for file, line in document["lines"]],
             threads=[
-                CodeThread(_unpack(t["row"], "<u4"), _unpack(t["entries"], "<u8"))
+                CodeThread(_unpack(t["row"], "<u4"), _unpack(t["entries"], "<u8"), _rows(t["partial"]))
                 for t in document["threads"]
             ],
         )
@@ -154,7 +158,21 @@ def unpacked(document: dict[str, Any]) -> Code:
 def _thread(thread: ThreadCounts, place: npt.NDArray[np.int64]) -> CodeThread:
     rows = np.flatnonzero(thread.entries)
     rows = rows[np.argsort(place[rows])]
-    return CodeThread(place[rows].astype(np.uint32), thread.entries[rows])
+    return CodeThread(place[rows].astype(np.uint32), thread.entries[rows], _partial([thread], place))
+
+
+def _partial(threads: Sequence[ThreadCounts], place: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """The executions that left a block early, of all threads together."""
+    sums: dict[tuple[int, int], int] = {}
+    for thread in threads:
+        for row, prefix, times in thread.partial.tolist():
+            key = int(place[row]), prefix
+            sums[key] = sums.get(key, 0) + times
+    return [(row, k, times) for (row, k), times in sorted(sums.items()) if row >= 0 and times]
+
+
+def _rows(rows: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
+    return [(int(row), int(k), int(times)) for row, k, times in rows]
 
 
 def _lines(
@@ -181,7 +199,8 @@ def _lines(
     return out, list(number)
 
 
-def _pack(array: npt.NDArray[Any], kind: str) -> str:
+def pack(array: npt.NDArray[Any], kind: str) -> str:
+    """One array as text; `kind` is the NumPy type in which its values are written."""
     return base64.b64encode(zlib.compress(np.ascontiguousarray(array.astype(kind)).tobytes(), 6)).decode()
 
 

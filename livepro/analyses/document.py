@@ -15,6 +15,7 @@ from livepro.analyses import code, functions, hot, itypes, moments, origins, sam
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
+from livepro.model.timeline import Timeline
 
 SCHEMA = "livepro/1"
 """Name and version of the schema. Keys may be added to a version, never removed or given another meaning."""
@@ -54,6 +55,7 @@ def to_document(
         "sampling": None if result.sampling is None else sampling.document(result.sampling),
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),
+        "timeline": None if result.timeline is None else _timeline(result.timeline),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],
         "processes": [
             _process(p, whole, each, spec, hottest) | _functions(p, with_code, lines)
@@ -80,6 +82,22 @@ def _snapshot(row: snapshots.SnapshotRow) -> dict[str, Any]:
             }
             for t in row.threads
         ],
+    }
+
+
+def _timeline(found: Timeline) -> dict[str, Any]:
+    return {
+        "seconds": [round(s, 4) for s in found.seconds],
+        "instructions": list(found.instructions),
+        "simd": list(found.simd),
+        "threads": [
+            {**t._asdict(), "instructions": list(t.instructions), "simd": list(t.simd)} for t in found.threads
+        ],
+        "phases": {
+            "seconds": [round(p.seconds, 4) for p in found.phases],
+            "phase": [p.phase for p in found.phases],
+        },
+        "left_out": found.left_out,
     }
 
 

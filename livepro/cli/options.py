@@ -59,6 +59,14 @@ def add_to(out: argparse.ArgumentParser) -> None:
     files = out.add_argument_group("files to write")
     files.add_argument("--json", metavar="FILE", help="everything, as JSON")
     files.add_argument(
+        "--html", metavar="FILE", help="a page for the browser, as `livepro report` makes it; with --timeline"
+    )
+    files.add_argument(
+        "--timeline",
+        action="store_true",
+        help="keep how fast each thread went over time in --json; that takes up to a ninth of a processor",
+    )
+    files.add_argument(
         "--no-code",
         dest="code",
         action="store_false",
@@ -142,6 +150,7 @@ def measuring(
         "metrics": args.metrics,
         "cache_size": args.cache_size,
         "demangle": args.demangle,
+        "timeline": args.timeline or bool(plan.html),
     }
 
 

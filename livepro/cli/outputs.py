@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class Plan:
     """
 
     json: str = ""
+    html: str = ""
     simd: str = ""
     vectors: str = ""
     pc: str = ""
@@ -85,6 +87,7 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         vectors = DEFAULT_VECTORS
     out = Plan(
         json=args.json or (str(Path(into, JSON_NAME)) if into is not None else ""),
+        html=args.html or "",
         simd=args.simd_csv or (str(Path(into, SIMD_NAME)) if into is not None and "simd" in chosen else ""),
         vectors="" if args.instr_count_only else vectors,
         pc=args.pc_out_file or conventional(PC_NAME, VECTOR_ANALYSIS),
@@ -109,7 +112,7 @@ def check(args: argparse.Namespace, out: Plan, environment: Mapping[str, str]) -
     """Prove every file of the plan writable, and no two of them the same."""
     # The process id is not known yet; any stands in for it. An empty name is an error, not an absence.
     patterns = {"--bb-out-file": args.bb_out_file, "--pc-out-file": args.pc_out_file}
-    named = {"--json": args.json, "--simd-csv": args.simd_csv}
+    named = {"--json": args.json, "--html": args.html, "--simd-csv": args.simd_csv}
     given = {option: name for option, name in named.items() if name is not None}
     given |= {
         option: files.expand(pattern, 1, environment, option)
@@ -130,8 +133,10 @@ def write(
     fails does not keep the others from being written."""
     warnings: list[str] = []
     errors: list[LiveproError] = []
+    report_of_run = cache(lambda: to_document(out, result))
     jobs: list[tuple[str, Callable[[], None]]] = [
-        (out.json, lambda: json_report.write(out.json, to_document(out, result))),
+        (out.json, lambda: json_report.write(out.json, report_of_run())),
+        (out.html, lambda: write_html(out.html, report_of_run())),
         (out.simd, lambda: write_simd(out.simd, result)),
         (out.itypes, lambda: write_itypes(Path(out.itypes), result, out.spec)),
         (out.vectors, lambda: warnings.extend(write_vectors(out, result, environment))),
@@ -157,6 +162,14 @@ def to_document(out: Plan, result: RunResult) -> dict[str, Any]:
     """The JSON report, with source lines of the code where it can be found out now."""
     lines = LineTables().lookup if out.code else None
     return document.to_document(result, out.spec, with_code=out.code, lines=lines)
+
+
+def write_html(name: str, report: dict[str, Any]) -> None:
+    """A page for the browser."""
+    from livepro.reports.page import page
+
+    with files.open_text(name) as stream:
+        stream.write(page([report], [Path(name).name]))
 
 
 def write_simd(name: str, result: RunResult) -> None:

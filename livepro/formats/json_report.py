@@ -11,7 +11,10 @@ that was attached to and let go while it ran),
 counted, ``began`` and ``ended``, whether it was), ``sampling`` (null, or ``windows`` of
 ``began``, ``seconds`` and ``instructions``, ``seconds`` in all, ``rate`` in instructions per second
 with ``rate_margin``, half of the 95 % confidence interval, and the ``total`` that follows with
-``total_margin``; margins are null for one window), the totals, ``processes`` and ``snapshots``.
+``total_margin``; margins are null for one window), ``timeline`` (null, or ``seconds`` since the start and
+what had been executed by then: ``instructions``, ``simd``, and the same of ``threads``, from the
+``first`` moment that each was seen at; ``phases``, their ``seconds`` and ``phase``; ``left_out``
+threads), the totals, ``processes`` and ``snapshots``.
 
 The totals, of the run, of each process and of each thread:
 ``instructions``; ``rep_instructions`` (executions of rep-prefixed

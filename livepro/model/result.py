@@ -11,6 +11,7 @@ import numpy.typing as npt
 from livepro.model.blocks import BlockTable
 from livepro.model.counts import ThreadCounts
 from livepro.model.sampling import SamplingResult
+from livepro.model.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class RunResult:
     basic block vector interval in instructions (0: none), `stats` the engine's own
     figures (stops, blocks ...), `warnings` what the user should know about the counts, `snapshots`
     those taken, in order, `region` the part of the run that was to be counted (None: all),
-    `sampling` the windows that it was measured in (None: from beginning to end)."""
+    `sampling` the windows that it was measured in (None: from beginning to end), `timeline` how fast
+    it went meanwhile (None: that was not asked for)."""
 
     engine: str
     command: tuple[str, ...]
@@ -103,6 +105,7 @@ class RunResult:
     snapshots: tuple[Snapshot, ...] = ()
     region: RegionResult | None = None
     sampling: SamplingResult | None = None
+    timeline: Timeline | None = None
 
     @property
     def instructions(self) -> int:

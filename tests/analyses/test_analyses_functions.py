@@ -67,9 +67,9 @@ def test_packed_blocks_come_back() -> None:
     assert found.code.tobytes() == TABLE.code[1] + TABLE.code[0] + TABLE.code[2]
     assert found.partial == [(0, 2, 4), (1, 1, 1)]
     assert found.executions().tolist() == [19, 19, 15, 2, 1, 1]
-    assert [(t.row.tolist(), t.entries.tolist()) for t in found.threads] == [
-        ([0, 1, 2], [10, 1, 1]),
-        ([0], [5]),
+    assert [(t.row.tolist(), t.entries.tolist(), t.partial) for t in found.threads] == [
+        ([0, 1, 2], [10, 1, 1], [(0, 2, 3)]),
+        ([0], [5], [(0, 2, 1), (1, 1, 1)]),
     ]
 
 

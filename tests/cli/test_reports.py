@@ -89,3 +89,27 @@ def test_diff(million: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     found = json.loads(capfd.readouterr().out)
     assert [c["delta"] for c in found["changes"]["total"]] == [1000]
     assert [c["delta"] for c in found["changes"]["type"] if c["delta"]] == []
+
+
+def test_pages_for_the_browser(million: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    page, report = tmp_path / "run.html", tmp_path / "run.json.gz"
+    assert main(["run", "-q", "--html", str(page), "--json", str(report), "--", million]) == 0
+    document = json_report.read(str(report))
+    assert document["timeline"]["instructions"][-1] == document["instructions"]
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main(["report", str(report), str(report)]) == 0
+    assert capfd.readouterr().out.startswith(f"{page}: ")
+    assert main(["run", "-q", "--no-code", "--json", str(report), "--", million]) == 0
+    document = json_report.read(str(report))
+    assert "code" not in document["processes"][0]
+    assert document["timeline"] is None
+
+
+def test_a_damaged_report_is_told(million: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "run.json"
+    assert main(["run", "-q", "--json", str(report), "--", million]) == 0
+    document = json_report.read(str(report))
+    document["processes"][0]["code"]["step"] = "AAAA"
+    json_report.write(str(report), document)
+    assert main(["report", str(report)]) == 2
+    assert "cannot be shown: the code of a process is damaged" in capfd.readouterr().err
