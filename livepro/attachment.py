@@ -132,6 +132,8 @@ class Attachment(Session):
     def _look(self) -> float:
         """See whether a limit has been reached; returns the seconds until the next look."""
         limits = self._limits
+        if self._ended is not None:
+            self.detach()  # again: it looks for threads that have been forgotten
         if self._began is None:
             if not self.engine.tracer.taken:
                 return _LOOK_EVERY

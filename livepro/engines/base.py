@@ -24,6 +24,9 @@ from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
 from livepro.tracee.seize import interrupt
+from livepro.tracee.stops import in_hand
+
+_LOOKS = 20  # rings of the bell in a row that find the same threads waiting for an answer
 
 
 class Progress(NamedTuple):
@@ -86,6 +89,8 @@ class Engine(ABC):
         self.warnings: list[str] = []
         self.leaving = False
         self._detach = False
+        self._forgotten: frozenset[int] = frozenset()
+        self._looks = 0
         self.started = time.monotonic()
         self.control = Control(self, self.tracer.bell)
         self.inprocess = InProcess(self, isa)
@@ -144,7 +149,17 @@ class Engine(ABC):
         """Another thread has something for this one to do."""
         if self._detach:
             self.leave()
+            self._look_for_forgotten()
         self.control.serve()
+
+    def _look_for_forgotten(self) -> None:
+        """Raises RuntimeError if threads that were to be let go have stood still, and been answered nothing,
+        for several looks: an error has come between, and they must be rescued."""
+        waiting = frozenset(tid for tid in self.tracer.threads if in_hand(tid))
+        self._looks = self._looks + 1 if waiting and waiting == self._forgotten else 0
+        self._forgotten = waiting
+        if self._looks >= _LOOKS:
+            raise RuntimeError(f"threads {sorted(waiting)} have stopped, and nobody has let them go on")
 
     def leave(self) -> None:
         """Begin to let every process go: each thread makes one more stop, and parts."""

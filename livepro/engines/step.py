@@ -25,7 +25,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import ROUND, WAIT_FLAGS, in_hand, next_in_turn
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, killed, next_in_turn
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
@@ -109,7 +109,7 @@ class StepEngine(Decoding):
                 run_free(state.thread)
                 return
         except OSError:
-            if in_hand(state.thread.tid):
+            if not killed(state.thread.tid):
                 raise
             return  # killed meanwhile, too
         self._step(state)
@@ -138,7 +138,7 @@ class StepEngine(Decoding):
             for pc in done[0]:
                 self._advance(state, pc)
         except OSError:
-            if in_hand(state.thread.tid):
+            if not killed(state.thread.tid):
                 raise
             return False  # killed meanwhile: its end is the next status
         status = done[1]

@@ -53,14 +53,20 @@ def alive(tid: int) -> bool:
     return proc.thread_state(tid) not in "ZX"
 
 
+def killed(tid: int) -> bool:
+    """Whether a thread for which something has failed is on its way out: neither does it wait for an
+    answer, nor has it been let go."""
+    return not in_hand(tid) and (not alive(tid) or proc.tracer(tid) != 0)
+
+
 @contextlib.contextmanager
 def unless_killed(tid: int) -> Iterator[None]:
-    """Meanwhile a system call that fails is no error if the thread was killed: its end is the next status.
-    One that waits for an answer must not be forgotten."""
+    """Meanwhile a system call that fails is no error if the thread has been killed: its end is the next
+    status. One that waits for an answer must not be forgotten."""
     try:
         yield
     except OSError:
-        if in_hand(tid):
+        if not killed(tid):
             raise
 
 

@@ -20,7 +20,7 @@ from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import others_live
-from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, in_hand, unless_killed
+from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, killed, unless_killed
 from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
 
 _THREAD_OPTIONS = (
@@ -90,7 +90,7 @@ class Tracer(TakingOver):
             number = absorb_trap(thread.tid) or number
             ptrace.call(ptrace.PTRACE_DETACH, thread.tid, 0, number)
         except OSError:
-            if in_hand(thread.tid):
+            if not killed(thread.tid):
                 raise
             self._dying.add(thread.tid)  # killed meanwhile
         thread.remember_name()

@@ -39,7 +39,7 @@ from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import ROUND, WAIT_FLAGS, in_hand, next_in_turn, trap_pending
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, killed, next_in_turn, trap_pending
 
 
 class BlockEngine(Leaving):
@@ -136,7 +136,7 @@ class BlockEngine(Leaving):
             else:
                 return
         except OSError:
-            if in_hand(state.thread.tid):
+            if not killed(state.thread.tid):
                 raise
             return  # killed meanwhile, too
         self._go(state)
@@ -274,7 +274,7 @@ class BlockEngine(Leaving):
         try:
             self._enter(state, self._view[self._pc_index])
         except OSError:
-            if in_hand(tid):
+            if not killed(tid):
                 raise
             return
         self._go(state)

@@ -21,7 +21,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess
-from livepro.tracee.stops import in_hand
+from livepro.tracee.stops import killed
 
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -100,7 +100,7 @@ class CacheRunner(SteppedCalls):
                     try:
                         self._stopped_in_cache(state)
                     except OSError:
-                        if in_hand(tid):  # else killed meanwhile
+                        if not killed(tid):  # else killed meanwhile
                             raise
                     continue
             dispatch(tid, status)
