@@ -41,6 +41,23 @@ class Blob(NamedTuple):
     segment: int
 
 
+def code_fields(structs: VmStructs) -> list[tuple[int, int]]:
+    """(offset, size in bytes) of the fields that say where a blob's instructions begin and end: addresses
+    (8 bytes) once, offsets from the blob later; nothing where there are neither."""
+    fields = []
+    for names in (
+        ("CodeBlob._code_begin", "CodeBlob._code_offset"),
+        ("CodeBlob._code_end", "CodeBlob._data_offset"),
+    ):
+        try:
+            kind = structs.type_of(*names)
+            size = 8 if kind in ("address", "u_char*") else 2 if kind in ("uint16_t", "u2") else 4
+            fields.append((structs.offset(*names), size))
+        except KeyError:
+            return []
+    return fields
+
+
 class CodeCache:
     """The code cache of one process, read as it is asked for.
 
@@ -68,6 +85,7 @@ class CodeCache:
         # An int once, later an enumeration of one byte.
         self._level_size = 4 if structs.type_of("nmethod._comp_level") == "int" else 1
         self._head_size = max(self._size + 4, self._method + 8, self._id + 4)
+        self._code = code_fields(structs)
         self._names = MethodNames(structs)
         self._codelets = Codelets(structs)
 
@@ -103,6 +121,18 @@ class CodeCache:
         else:
             label = CodeLabel(Origin.INTERPRETER if name == INTERPRETER else Origin.STUB, 0, name)
         return Blob(start, end, name, label, head, segment)
+
+    def code_range(self, blob: Blob) -> tuple[int, int]:
+        """The [start, end) of a blob's instructions, without its header, constants and tables. Where this
+        HotSpot does not tell, the whole blob's."""
+        values = self._values
+        bounds = []
+        for at, size in self._code:
+            value = values.unsigned(blob.start + at, size)
+            bounds.append(value if size == 8 else blob.start + value)
+        if len(bounds) == 2 and blob.start <= bounds[0] < bounds[1] <= blob.end:
+            return bounds[0], bounds[1]
+        return blob.start, blob.end
 
     def still(self, blob: Blob) -> bool:
         """Whether a blob found before is still there."""

@@ -73,6 +73,16 @@ class Labeller:
             return None
         return blob.label
 
+    def extent(self, pc: int) -> tuple[int, int] | None:
+        """The [start, end) of the instructions that have the label of `pc`; None where that is not known."""
+        cache, blob = self._cache, self._known(pc)
+        if cache is None or blob is None:
+            return None
+        try:
+            return cache.code_range(blob)
+        except NotReadable:
+            return None
+
     def _known(self, pc: int) -> Blob | None:
         at = bisect_right(self._starts, pc) - 1
         blob = self._blobs[self._starts[at]] if at >= 0 else None

@@ -1,0 +1,1 @@
+"""Blocks by samples of the program counter, taken by livepro itself or by perf."""
