@@ -26,6 +26,7 @@ from typing import Any
 __all__ = [
     "HEADER",
     "JAVA",
+    "JMH",
     "active",
     "instructions",
     "pause",
@@ -41,6 +42,9 @@ HEADER = Path(__file__).with_name("livepro.h")
 
 JAVA = Path(__file__).with_name("Livepro.java")
 """The Java class."""
+
+JMH = Path(__file__).with_name("livepro.java")
+"""The profiler for JMH, which finds one by the name of its class; it uses the Java class."""
 
 _ROOT = "/proc/livepro/"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
