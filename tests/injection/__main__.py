@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from fixtures import Builder  # noqa: E402
 from tests.injection.campaign import Campaign, Outcome, exhaustive, sampled  # noqa: E402
-from tests.injection.faults import KINDS, MOMENTS, PHASES, Fault  # noqa: E402
+from tests.injection.faults import ERRORS, KINDS, MOMENTS, PHASES, Fault  # noqa: E402
 from tests.injection.table import table  # noqa: E402
 from tests.injection.targets import TARGETS  # noqa: E402
 from tests.injection.tracer import Tracers  # noqa: E402
@@ -50,9 +50,10 @@ def options() -> argparse.ArgumentParser:
     out.add_argument(
         "--kinds",
         type=_list,
-        default=[],
-        help=f"of {', '.join(KINDS)} (default: all, one after the other in turn)",
+        default=list(ERRORS),
+        help=f"of {', '.join(KINDS)}, in turn (default: %(default)s)",
     )
+    out.add_argument("--every-kind", action="store_true", help="all of them at each point, not in turn")
     out.add_argument(
         "--moments",
         type=_list,
@@ -82,9 +83,9 @@ def faults(given: argparse.Namespace, campaign: Campaign) -> list[Fault]:
     seed = given.seed or int(time.time())
     print(f"seed {seed}", flush=True)
     if given.times:
-        found = sampled(points, given.times, seed, given.kinds or KINDS)
+        found = sampled(points, given.times, seed, given.kinds)
     else:
-        found = exhaustive(points, given.kinds, given.moments, seed)
+        found = exhaustive(points, given.kinds, given.moments, seed, given.every_kind)
     return [fault for fault in found if given.number in (0, fault.number)]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from fixtures import Builder
 from livepro.linux import proc
-from tests.injection.faults import CALLS_FAIL, ERRORS, KILLS, KINDS, MOMENTS, Fault, Point
-from tests.injection.targets import TARGETS
+from tests.injection.faults import CALLS_FAIL, KINDS, MOMENTS, Fault, Point
+from tests.injection.targets import start
 from tests.injection.tracer import Tracers
 
 PATIENCE = 10.0
@@ -68,8 +68,8 @@ class Campaign:
         attachments, the most where one does not meet it)."""
         found: Counter[Point] = Counter()
         for _ in range(times):
-            program = TARGETS[self.target](self._builder)
-            ended = self._attach(program.pid, None)
+            program = start(self.target, self._builder)
+            ended = self._attach(program.target.pid, None)
             verdict = program.verdict(PATIENCE)
             if ended.status != 0 or verdict != "right":
                 raise RuntimeError(
@@ -81,14 +81,14 @@ class Campaign:
 
     def make(self, fault: Fault) -> Outcome:
         """Attach to a new program, with a fault."""
-        program = TARGETS[self.target](self._builder)
-        ended = self._attach(program.pid, fault)
+        program = start(self.target, self._builder)
+        ended = self._attach(program.target.pid, fault)
         found = ""
         left = False
-        if program.process.poll() is None:
-            if proc.tracer(program.pid):
+        if program.target.process.poll() is None:
+            if proc.tracer(program.target.pid):
                 found = "still traced"
-            left = "memfd:livepro" in Path(f"/proc/{program.pid}/maps").read_text()
+            left = "memfd:livepro" in Path(f"/proc/{program.target.pid}/maps").read_text()
         verdict = program.verdict(PATIENCE)
         if verdict == "right":
             verdict = found or ("livepro hung" if ended.status is None else verdict)
@@ -108,18 +108,18 @@ def numbers(count: int) -> list[int]:
 
 
 def exhaustive(
-    points: Counter[Point], kinds: Sequence[str], moments: Sequence[str], seed: int
+    points: Counter[Point], kinds: Sequence[str], moments: Sequence[str], seed: int, every: bool = False
 ) -> Iterator[Fault]:
-    """Every point's first, second and last call, at each of `moments`, in each of `kinds` of ways; without
-    any, in one of `ERRORS`, by turns that begin with `seed`. What is not one of livepro's functions fails
-    as the kernel has it fail, before it has done anything."""
+    """Every point's first, second and last call, at each of `moments`, in one of `kinds` of ways by turns,
+    which begin with `seed`; in all of them with `every`. What is not one of livepro's functions fails as
+    the kernel has it fail, before it has done anything."""
     turn = seed
     for point, count in sorted(points.items()):
-        able = ERRORS if point.is_function else CALLS_FAIL
+        able = [kind for kind in kinds if point.is_function or kind in CALLS_FAIL]
         for number in numbers(count):
             for moment in moments if point.is_function else MOMENTS[:1]:
                 turn += 1
-                chosen = [kind for kind in kinds if kind in KILLS or kind in able] or [able[turn % len(able)]]
+                chosen = able if every else able[turn % len(able) :][:1] if able else []
                 yield from (Fault(point, number, moment, kind) for kind in chosen)
 
 

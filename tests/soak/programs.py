@@ -8,81 +8,16 @@ import re
 import select
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 from attach.targets import TIMEOUT, Target
 
 from fixtures import Builder
-
-PYTHON = """
-import signal, sys
-over = []
-signal.signal(signal.SIGTERM, lambda *_: over.append(1))
-print("ready", flush=True)
-wrong = 0
-while not over:
-    words = {}
-    for n in range(5000):
-        words[str(n * 7919 % 1009)] = words.get(str(n * 7919 % 1009), 0) + n
-    wrong += sum(words.values()) != 12497500
-print("wrong", wrong)
-"""
-
-JAVA = """
-import java.util.*;
-import java.util.stream.*;
-public class Busy {
-    static volatile boolean over;
-    static long work(int seed) {
-        Map<Integer, Long> sums = new HashMap<>();
-        for (int n = 0; n < 20000; n++) sums.merge((n * 31 + seed) % 997, (long) n, Long::sum);
-        return sums.values().stream().mapToLong(Long::longValue).sum();
-    }
-    public static void main(String[] arguments) throws Exception {
-        long[] wrong = new long[4];
-        Thread[] threads = new Thread[4];
-        for (int t = 0; t < 4; t++) {
-            int own = t;
-            threads[t] = new Thread(() -> { while (!over) if (work(own) != 199990000L) wrong[own]++; });
-            threads[t].start();
-        }
-        System.out.println("ready");
-        System.in.read();
-        over = true;
-        for (Thread thread : threads) thread.join();
-        System.out.println("wrong " + LongStream.of(wrong).sum());
-    }
-}
-"""
-
-
-class Program:
-    """A program that runs; `check` raises AssertionError when it does not do what it should."""
-
-    opens_files = False
-    """Whether its descriptors come and go by themselves."""
-
-    def __init__(self, target: Target, right: tuple[int, str], last_word: str = "") -> None:
-        self.target = target
-        self._right = right
-        self._last_word = last_word
-
-    def check(self) -> None:
-        """Between two rounds."""
-        assert self.target.process.poll() is None, "the program has ended"
-
-    def finish(self) -> None:
-        """Have it end, and look at what it says."""
-        if not self._last_word:
-            status, out, _ = self.target.end()
-        else:
-            out, _ = self.target.process.communicate(self._last_word, timeout=2 * TIMEOUT)
-            status = self.target.process.returncode
-        assert (status, out) == self._right
+from tests.soak.program import Program
+from tests.soak.runtimes import RUNTIMES, Busy
 
 
 class Server(Program):
@@ -185,30 +120,22 @@ class Shell(Program):
         os.close(self.terminal.screen)
 
 
-def java(directory: Path, *options: str) -> Program:
-    """A Java virtual machine with busy threads."""
-    (directory / "Busy.java").write_text(JAVA)
-    subprocess.run(["javac", "-d", str(directory), str(directory / "Busy.java")], check=True)
-    command = ("java", *options, "-Xmx256m", "-cp", directory, "Busy")
-    return Program(Target(*command), (0, "wrong 0\n"), "word\n")
-
-
-def fixture(directory: Path, name: str, right: tuple[int, str], *arguments: str) -> Program:
+def fixture(builder: Builder, name: str, right: tuple[int, str], *arguments: str) -> Program:
     """One of fixtures/c, ended by SIGTERM."""
-    return Program(Target(Builder(directory).hosted(name), *arguments), right)
+    return Program(Target(builder.hosted(name), *arguments), right)
 
 
-PROGRAMS: dict[str, Callable[[Path], Program]] = {
-    "waits": lambda place: fixture(place, "attach_waits", (0, "failures 0\n"), "4"),
-    "frames": lambda place: fixture(place, "attach_frames", (0, "wrong 0\n")),
-    "actions": lambda place: fixture(place, "attach_actions", (0, "wrong 0\n")),
-    "python": lambda place: Program(Target(sys.executable, "-c", PYTHON), (0, "wrong 0\n")),
-    "server": lambda place: Server(Target(Builder(place).hosted("attach_server"), "8")),
-    "shell": lambda place: Shell(),
-    "java": java,
-    "java-serial": lambda place: java(place, "-XX:+UseSerialGC"),
-    "java-parallel": lambda place: java(place, "-XX:+UseParallelGC"),
-    "java-shenandoah": lambda place: java(place, "-XX:+UseShenandoahGC"),
-    "java-z": lambda place: java(place, "-XX:+UseZGC"),
+PROGRAMS: dict[str, Callable[[Builder], Program]] = {
+    "waits": lambda builder: fixture(builder, "attach_waits", (0, "failures 0\n"), "4"),
+    "frames": lambda builder: fixture(builder, "attach_frames", (0, "wrong 0\n")),
+    "actions": lambda builder: fixture(builder, "attach_actions", (0, "wrong 0\n")),
+    "server": lambda builder: Server(Target(builder.hosted("attach_server"), "8")),
+    "shell": lambda _: Shell(),
+    **{name: partial(Busy, name) for name in RUNTIMES},
 }
-"""By name, what starts them in a directory for what is built. `java` has the default collector, G1."""
+"""By name, what starts them, given what builds them."""
+
+
+def present() -> list[str]:
+    """The names of those that this machine has what they need for."""
+    return [name for name in PROGRAMS if name not in RUNTIMES or RUNTIMES[name].present]
