@@ -23,11 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from fixtures import Builder  # noqa: E402
-from tests.injection.campaign import Campaign, Outcome, exhaustive, sampled  # noqa: E402
-from tests.injection.faults import ERRORS, KINDS, MOMENTS, PHASES, Fault  # noqa: E402
-from tests.injection.table import table  # noqa: E402
-from tests.injection.targets import TARGETS  # noqa: E402
-from tests.injection.tracer import Tracers  # noqa: E402
+from injection.campaign import Campaign, Outcome, exhaustive, sampled  # noqa: E402
+from injection.faults import ERRORS, KINDS, MOMENTS, PHASES, Fault  # noqa: E402
+from injection.table import table  # noqa: E402
+from injection.targets import TARGETS  # noqa: E402
+from injection.tracer import Tracers  # noqa: E402
 
 
 def _list(text: str) -> list[str]:

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from fixtures import Builder
+from injection.faults import CALLS_FAIL, KINDS, MOMENTS, Fault, Point
+from injection.targets import start
+from injection.tracer import Tracers
 from livepro.linux import proc
-from tests.injection.faults import CALLS_FAIL, KINDS, MOMENTS, Fault, Point
-from tests.injection.targets import start
-from tests.injection.tracer import Tracers
 
 PATIENCE = 10.0
-"""Seconds that livepro may take to let go of what it has attached to, and a program to end."""
+"""Seconds that a program may take to end."""
+LETTING_GO = 30.0
+"""Seconds that livepro may take in all."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Campaign:
     def _attach(self, pid: int, fault: Fault | None) -> Any:
         if self._fresh:
             shutil.rmtree(self._kept, ignore_errors=True)
-        return self._tracers.attach(pid, self._arguments, fault, self._kept, PATIENCE)
+        return self._tracers.attach(pid, self._arguments, fault, self._kept, LETTING_GO)
 
 
 def numbers(count: int) -> list[int]:

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from injection.faults import ERRORS, Fault, Point, exception
 from livepro.linux import ptrace
-from tests.injection.faults import ERRORS, Fault, Point, exception
 
 ROOT = Path(__file__).resolve().parents[2]
 WATCHED = ("livepro/engines/", "livepro/tracee/", "livepro/linux/")

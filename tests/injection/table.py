@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from tests.injection.campaign import Outcome
+from injection.campaign import Outcome
 
 
 def table(outcomes: Sequence[Outcome], every: bool = False) -> str:

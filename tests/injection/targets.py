@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from soak.runtimes import Busy
+
 from fixtures import Builder
-from tests.soak.runtimes import Busy
 
 TARGETS = {
     "threads": ("checks", 0.01),

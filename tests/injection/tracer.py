@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -20,10 +21,11 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process with threads is none to fork
 
+from injection.faults import Fault, Point
+from injection.hook import Hook, Library
 from livepro.linux.wait import shell_status
-from tests.injection.faults import Fault, Point
-from tests.injection.hook import Hook, Library
 
+_TELL = signal.SIGRTMIN + 1  # has a process write down where its threads are
 _PR_SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 
 
@@ -85,6 +87,7 @@ class Tracers:
             os.dup2(0, 1)
             os.dup2(file, 2)
             sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+            faulthandler.register(_TELL, file=2, all_threads=True)
             hook = self._library.hook = Hook(fault)
             started = os.getpid()
             hook.install()
@@ -113,6 +116,9 @@ class Tracers:
                 if pid == front:
                     found = shell_status(status)
             if time.monotonic() > until:
+                for child in _children():
+                    os.kill(child, _TELL)
+                time.sleep(0.3)
                 for child in {front, *_children()} if found is None else _children():
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)

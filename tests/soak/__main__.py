@@ -27,9 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from tests.soak import ledger, ways  # noqa: E402
-from tests.soak.programs import PROGRAMS, RUNTIMES  # noqa: E402
-from tests.soak.rounds import ENGINES, Outcome, Rounds, draw  # noqa: E402
+from soak import ledger, ways  # noqa: E402
+from soak.programs import PROGRAMS, RUNTIMES  # noqa: E402
+from soak.rounds import ENGINES, Outcome, Rounds, draw  # noqa: E402
 
 
 def _list(text: str) -> list[str]:

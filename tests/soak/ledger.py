@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.soak.rounds import Outcome
+from soak.rounds import Outcome
 
 HEAD = (
     "| date | commit | processor | nothing kept | with what was kept | deaths | wrong results | errors |\n"

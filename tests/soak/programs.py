@@ -16,8 +16,8 @@ from functools import partial
 from attach.targets import TIMEOUT, Target
 
 from fixtures import Builder
-from tests.soak.program import Program
-from tests.soak.runtimes import RUNTIMES, Busy
+from soak.program import Program
+from soak.runtimes import RUNTIMES, Busy
 
 
 class Server(Program):

@@ -16,11 +16,11 @@ from typing import Any
 from attach.targets import Target, eventually, segment_bases
 
 from fixtures import Builder
-from tests.soak import ways
-from tests.soak.program import Program
-from tests.soak.programs import PROGRAMS
-from tests.soak.runtimes import RUNTIMES, Busy
-from tests.soak.scene import PATIENCE, LiveproFailed, Scene
+from soak import ways
+from soak.program import Program
+from soak.programs import PROGRAMS
+from soak.runtimes import RUNTIMES, Busy
+from soak.scene import PATIENCE, LiveproFailed, Scene
 
 ENGINES = ("translate", "block", "step")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from attach.targets import Target
 
 from fixtures import ROOT, Builder
-from tests.soak.program import Program
+from soak.program import Program
 
 UNTIL = "UNTIL"
 _BUSY = ROOT / "busy"

@@ -53,7 +53,7 @@ class Scene:
 
     @contextlib.contextmanager
     def livepro(
-        self, *arguments: str | int | Path, right: Sequence[int] = (0,), **options: object
+        self, *arguments: str | int | Path, right: Sequence[int] = (0,), heard: bool = True, **options: object
     ) -> Iterator[Running]:
         """A livepro command on its way; it has ended behind the `with`, with one of the exit statuses that
         are right. Raises LiveproFailed if not, or when it tells of an error of its own."""
@@ -80,7 +80,8 @@ class Scene:
         finally:
             running.end()
             self.said.append(errors.read_text(errors="replace"))
-        if "Internal error" in self.said[-1] or "Traceback" in self.said[-1] or running.status not in right:
+        failed = "livepro: Internal error" in self.said[-1] or (heard and "Traceback" in self.said[-1])
+        if failed or running.status not in right:
             raise LiveproFailed(f"{self.commands[-1]} ended with {running.status}")
 
     def ctl(self, pid: int, *command: str) -> bool:

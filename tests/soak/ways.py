@@ -20,9 +20,9 @@ from attach.targets import eventually
 
 from fixtures import Builder
 from livepro.linux import proc
-from tests.soak.program import Program
-from tests.soak.runtimes import RUNTIMES, UNTIL, judge
-from tests.soak.scene import PATIENCE, LiveproFailed, Scene
+from soak.program import Program
+from soak.runtimes import RUNTIMES, UNTIL, judge
+from soak.scene import PATIENCE, LiveproFailed, Scene
 
 _LONGEST = {"step": 0.7, "block": 1.5}
 _KEYS = "0123456789jkhlsrfp?\t\r\x1b /xyn"
@@ -174,9 +174,10 @@ def run(scene: Scene, name: str, builder: Builder) -> str:
     after = scene.moment(0.01, 3.0)
     scene.commands.append(f"({end} after {after:.4f} s)")
     number = getattr(signal, end.split()[-1]) if end.endswith(("INT", "TERM")) else 0
-    # LuaJIT takes SIGINT as an error of the program's, with status 1.
-    right = (128 + number, 1, 0) if number else (0, runtime.status)
-    with scene.livepro("run", "-q", "--", *command, right=right) as running:
+    # LuaJIT takes SIGINT as an error of the program's, with status 1. SIGTERM to livepro ends a program that
+    # does not do so itself by SIGKILL, after two seconds.
+    right = (128 + number, 1, 0, 128 + signal.SIGKILL) if number else (0, runtime.status)
+    with scene.livepro("run", "-q", "--", *command, right=right, heard=False) as running:
         assert running.process.stdout is not None
         if end != "detach":
             first = running.process.stdout.readline()
