@@ -112,7 +112,8 @@ class SteppedEngine(TranslateEngine):
             if not state.space.holds(pc):
                 break
             self.look(state, registers)
-            if self.own or tid not in self._states:
+            if self.own:
+                ptrace.call(request, tid)
                 return
             code = thread.read(pc, ISA.max_instruction)
             if ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None) == -1:
@@ -161,12 +162,22 @@ def stepping(engine: SteppedEngine) -> Any:
 
 
 def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine:
-    """Run a command so; returns the engine when the program has ended, or been let go."""
+    """Run a command so; returns the engine when the program has ended, or been let go. An error that is
+    raised as a thread is looked at is one of livepro's own."""
     if options.pop("allowing", False):
         allow_always()
     engine = SteppedEngine(ISA, EngineOptions(**options))
     engine.look = look
     with stepping(engine):
-        engine.launch(command[0], command, ENVIRONMENT, aslr=False)
-        engine.run()
+        try:
+            engine.launch(command[0], command, ENVIRONMENT, aslr=False)
+            engine.run()
+        except Injected:
+            engine.own = True
+            engine.rescue()
+    engine.tracer.wait_for_root()
     return engine
+
+
+class Injected(Exception):
+    """An error of livepro's own."""
