@@ -69,6 +69,7 @@ def native_trace(program: Path, *arguments: str) -> list[tuple[int, bytes]]:
 
 
 ENVIRONMENT = {b"LC_ALL": b"C"}
+X86_64 = platform.machine() == "x86_64"
 SYSCALL_X86 = b"\x0f\x05"
 
 
@@ -85,7 +86,9 @@ def content(registers: Any, code: bytes) -> bytes:
             setattr(kept, name, 0)
     if hasattr(kept, "eflags"):
         kept.eflags &= ~0x109D5  # with RF and TF, the stepping's own: SDM vol. 1, 3.4.3
-    if code[:2] == SYSCALL_X86:
+    if hasattr(kept, "pstate"):
+        kept.pstate &= 0xF000_0000  # N, Z, C, V; the others are the kernel's: Arm ARM, C5.2.19
+    if X86_64 and code[:2] == SYSCALL_X86:
         kept.rcx = 0  # SDM vol. 2, SYSCALL
     return bytes(kept)
 
