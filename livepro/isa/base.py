@@ -194,8 +194,8 @@ class Isa(Protocol):
 
     def assembly(self, code: bytes, address: int) -> str:
         """`code`'s one instruction as the text that GNU as and LLVM's assembler take (AT&T syntax on
-        x86-64); empty where none is known. A direct branch's target is its
-        address in hexadecimal (``jne 0x401000``) or a symbol made of it (``b.ne L401000``)."""
+        x86-64); empty where none is known. A direct branch's target is a symbol,
+        ``L`` and its address in hexadecimal: ``jne L401000``."""
 
     def terminator(self, code: bytes, address: int) -> Carry | None:
         """What carries out the control-flow instruction `code` that stands at `address`;

@@ -40,6 +40,9 @@ FORMATS = {
     "uica": Format("uica", ".o", False, each=True, only_each=True),
 }
 
+DATASET = "blocks.parquet"
+"""The table of a data set's directory."""
+
 TABLES = ("csv", "json", "parquet", "sqlite")
 
 _SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".sqlite": "sqlite", ".db": "sqlite"}
@@ -87,6 +90,19 @@ def text(rows: Sequence[BlockRow], name: str) -> str:
         )
     out: str = import_module(f"livepro.blocks.files.{kind.module}").text(rows, name)
     return out
+
+
+def read(path: Path) -> list[BlockRow]:
+    """The rows of a CSV, JSON or Parquet file, or of a data set's directory. Raises LiveproError."""
+    from livepro.blocks.files import parquet, tables
+
+    if path.is_dir():
+        path = path / DATASET
+    if not path.exists():
+        raise LiveproError(
+            f"There is no {path}.", "Name a table (.csv, .json, .parquet) or a directory that `suite` wrote."
+        )
+    return parquet.read(path) if path.suffix == ".parquet" else tables.read(path)
 
 
 def file_name(row: BlockRow, number: int) -> str:

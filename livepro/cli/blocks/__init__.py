@@ -9,6 +9,7 @@ COMMANDS = {
     "run": "run a program and count every execution of every block",
     "sample": "run a program, or watch one, and take samples of its blocks",
     "perf": "the blocks of samples that perf has taken",
+    "predict": "what llvm-mca and OSACA say of blocks, weighted by how often they ran",
     "compare": "what sampling sees of a program, and what it misses",
 }
 """Names that are commands; anything else is a file. A file of such a name is written ./run."""

@@ -104,12 +104,17 @@ def disassemble(code: bytes, address: int) -> str:
 
 def assembly(code: bytes, address: int) -> str:
     """The instruction that `code` begins with in AT&T syntax, with its displacement from the program
-    counter as it is encoded; empty if there is none."""
+    counter as it is encoded, a branch's target as a symbol; empty if there is none."""
     decoded = Decoder(64, code, ip=address).decode()
     if decoded.is_invalid:
         return ""
     # LLVM does not know the hints of branches, which no processor since the Pentium 4 heeds.
-    return str(_gas_formatter().format(decoded)).replace(",pt ", " ").replace(",pn ", " ")
+    text = str(_gas_formatter().format(decoded)).replace(",pt ", " ").replace(",pn ", " ")
+    near = decoded.op_count and decoded.op0_kind in _NEAR_BRANCHES
+    return f"{text.rpartition(' ')[0]} L{decoded.near_branch_target:x}" if near else text
+
+
+_NEAR_BRANCHES = (OpKind.NEAR_BRANCH16, OpKind.NEAR_BRANCH32, OpKind.NEAR_BRANCH64)
 
 
 @cache

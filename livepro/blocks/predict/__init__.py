@@ -1,0 +1,1 @@
+"""What throughput models predict for blocks: llvm-mca and OSACA, as far as they are installed."""

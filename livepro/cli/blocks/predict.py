@@ -1,0 +1,182 @@
+"""`livepro blocks predict`: what throughput models say of the blocks of a data set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Collection, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from livepro.blocks import files
+from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS
+from livepro.blocks.predict.predictions import Answers, predict
+from livepro.blocks.rows import BlockRow, weight
+from livepro.cli.blocks import shared
+from livepro.cli.parser import Parser, names, suggest
+from livepro.errors import LiveproError
+from livepro.formats.files import check_writable
+from livepro.linux.kept import default_directory
+from livepro.ui.console import ascii_only, open_console
+from livepro.ui.tables import Column, Table
+from livepro.ui.text import plural, scaled
+
+DESCRIPTION = """\
+Have throughput models predict the cycles that each of the hottest blocks takes when it is
+executed again and again, from the first-level cache. The blocks are those of a table
+(.csv, .json, .parquet) or of a data set's directory."""
+
+EPILOG = """\
+examples:
+  livepro blocks predict blocks.csv
+  livepro blocks predict dataset --with llvm-mca,osaca --cpu skylake,zen3 --top 50
+  livepro blocks predict dataset --cpu neoverse-n1 -o predictions.json
+
+models: llvm-mca (Debian's package llvm), osaca (`pip install 'livepro[blocks]'`).
+processors: {processors}.
+Answers are remembered (`livepro cache`); --no-cache asks anew."""
+
+
+def parser() -> Parser:
+    """The options of `livepro blocks predict`."""
+    out = Parser("livepro blocks predict", DESCRIPTION, EPILOG.format(processors=", ".join(PROCESSORS)))
+    out.usage = "livepro blocks predict DATASET [options]"
+    out.add_argument("dataset", metavar="DATASET")
+    out.add_argument(
+        "--with", dest="models", type=names, metavar="MODELS", help="models (default: those installed)"
+    )
+    out.add_argument(
+        "--cpu", type=names, metavar="CPUS", help="processors (default: one for each instruction set)"
+    )
+    out.add_argument(
+        "--top", type=shared.positive, default=20, metavar="N", help="the N hottest blocks (default: 20)"
+    )
+    out.add_argument("--loops-only", action="store_true", help="only blocks of innermost loops")
+    out.add_argument("--no-calls", action="store_true", help="only blocks that do not end in a call")
+    out.add_argument("--no-cache", dest="cache", action="store_false", help="remember nothing")
+    out.add_argument("-o", "--output", metavar="FILE", help="write all of it as JSON")
+    return out
+
+
+def main(argv: Sequence[str]) -> int:
+    """Ask the models, print and write; 0 if all went well."""
+    args = parser().parse_args(argv)
+    models = known(args.models, MODELS, "model") if args.models else installed()
+    if args.output:
+        check_writable(args.output, "-o")
+    every = files.read(Path(args.dataset))
+    rows = hottest(every, args)
+    if not rows:
+        raise LiveproError(f"{args.dataset} has no such blocks.", "Leave out a filter.")
+    default = tuple(DEFAULT_PROCESSORS[isa] for isa in sorted({row.isa for row in rows}))
+    processors = known(args.cpu, PROCESSORS, "processor") if args.cpu else default
+    kept = default_directory() if args.cache else None
+    answers = predict(rows, models, processors, kept, lambda text: print(f"livepro: {text}", file=sys.stderr))
+    show(rows, every, answers)
+    if args.output:
+        Path(args.output).write_text(json.dumps(document(rows, answers), indent=1) + "\n")
+    return 0
+
+
+def hottest(rows: Sequence[BlockRow], args: argparse.Namespace) -> list[BlockRow]:
+    """The hottest rows that the options want, over all benchmarks."""
+    wanted = [row for row in rows if (row.loop or not args.loops_only) and not (args.no_calls and row.call)]
+    return sorted(wanted, key=lambda row: -weight(row))[: args.top]
+
+
+def installed() -> tuple[str, ...]:
+    """The models that can be asked. Raises LiveproError where there is none."""
+    found = (*(["llvm-mca"] if shutil.which("llvm-mca") else []), *(["osaca"] if find_spec("osaca") else []))
+    if not found:
+        raise LiveproError(
+            "Neither llvm-mca nor OSACA is installed.",
+            "Debian's package llvm has llvm-mca; `pip install 'livepro[blocks]'` brings OSACA.",
+        )
+    return found
+
+
+def known(asked: Sequence[str], names_: Collection[str], what: str) -> tuple[str, ...]:
+    """`asked`, each of which must be a known name. Raises LiveproError."""
+    for name in asked:
+        if name not in names_:
+            raise LiveproError(
+                f"There is no {what} '{name}'.", f"{suggest(name, names_)}Known are {', '.join(names_)}."
+            )
+    return tuple(asked)
+
+
+def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[Answers]) -> None:
+    """The blocks with what each model says, and the totals, on standard output."""
+    console = open_console(sys.stdout)
+    exact = all(row.method == "exact" for row in rows)
+    columns = [Column("times run"), Column("instr.")]
+    columns += [Column(f"{a.model}\n{a.processor}") for a in answers]
+    columns += [Column("bounded by", right=False, flexible=True, weight=2)]
+    columns += [Column("block", right=False, flexible=True, weight=3, style="cyan")]
+    table = Table(columns)
+    for i, row in enumerate(rows):
+        own = [a.predictions[i] for a in answers]
+        bounds = dict.fromkeys(p.bottleneck for p in own if p.bottleneck)
+        figures = ["-" if p.cycles is None else f"{p.cycles:.2f}" for p in own]
+        times = "-" if row.occurrences is None else f"{row.occurrences:,}"
+        table.add(times, str(row.length), *figures, "; ".join(bounds) or "-", row.name)
+    print(f"cycles for each execution of a block, {plural(len(rows), 'block')} of {len(every):,}\n")
+    for line in table.lines(console.width, ascii_only(console)):
+        console.print(line, soft_wrap=True)
+    print()
+    for a in answers:
+        left_out = [(row, p) for row, p in zip(rows, a.predictions, strict=True) if p.cycles is None]
+        text = f"{a.model} for {a.processor}: {len(rows) - len(left_out)} of {plural(len(rows), 'block')}"
+        total = a.total(rows)
+        if exact and total:
+            instructions = sum(
+                weight(row) for row, p in zip(rows, a.predictions, strict=True) if p.cycles is not None
+            )
+            top = max(
+                zip(rows, a.predictions, strict=True),
+                key=lambda x: (x[0].occurrences or 0) * (x[1].cycles or 0),
+            )
+            part = (top[0].occurrences or 0) * (top[1].cycles or 0) / total
+            text += (
+                f", {scaled(total)} cycles, {instructions / total:.2f} instructions a cycle; "
+                f"{100 * part:.0f} % in {top[0].name}"
+            )
+        print(text)
+        for row, p in left_out:
+            print(f"  no prediction for {row.name}: {p.reason}")
+    for sentence in disagreements(rows, answers):
+        print(sentence)
+
+
+def disagreements(rows: Sequence[BlockRow], answers: Sequence[Answers]) -> list[str]:
+    """Where two models say most different things of one processor."""
+    out = []
+    for processor in dict.fromkeys(a.processor for a in answers):
+        own = [a for a in answers if a.processor == processor]
+        found = []
+        for i, row in enumerate(rows):
+            cycles = [c for a in own if (c := a.predictions[i].cycles)]
+            if len(cycles) > 1 and max(cycles) > 1.5 * min(cycles):
+                found.append((max(cycles) / min(cycles), row.name))
+        if found:
+            worst = max(found)
+            out.append(
+                f"for {processor} the models differ by more than half on {plural(len(found), 'block')}, "
+                f"most on {worst[1]}: {worst[0]:.1f} times"
+            )
+    return out
+
+
+def document(rows: Sequence[BlockRow], answers: Sequence[Answers]) -> list[dict[str, object]]:
+    """All of it, an object for each block."""
+    return [
+        {
+            **row.values(),
+            "predictions": [
+                {"model": a.model, "cpu": a.processor, **a.predictions[i]._asdict()} for a in answers
+            ],
+        }
+        for i, row in enumerate(rows)
+    ]
