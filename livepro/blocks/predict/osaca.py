@@ -44,6 +44,7 @@ def predict(rows: Sequence[BlockRow], processor: Processor) -> list[Prediction]:
                 out[number] = Prediction(None, "", str(error))
         command = [
             sys.executable,
+            "-P",  # this folder has a module of OSACA's name
             str(Path(__file__).with_name("osaca_worker.py")),
             processor.osaca,
             *names.values(),

@@ -97,8 +97,8 @@ class _Memory:
         return None if arrays is None else Prediction(*json.loads(arrays["answer"].tobytes()))
 
     def remember(self, row: BlockRow, prediction: Prediction) -> None:
-        # Silence may have come from a busy machine: it is asked again.
-        if self._depot is not None and not prediction.reason.startswith("no answer"):
+        # A refusal may have come from a busy machine, or an old installation: it is asked again.
+        if self._depot is not None and prediction.cycles is not None:
             text = json.dumps(prediction).encode()
             key = self._depot.key(self._model, row.isa, row.code)
             self._depot.write(key, {"answer": np.frombuffer(text, np.uint8)})
