@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -34,6 +35,8 @@ ENGINES = NAMES
 
 SMALLEST_CACHE = 1000
 """Bytes that `cache_size` may be at least."""
+
+_COUNTED = re.compile(r"(?P<place>.*[^:]):(?P<count>[0-9][0-9_]*)")
 
 _ADDED = b"LC_CTYPE"
 _ADDED_VALUES = (b"C.UTF-8", b"C.utf8", b"UTF-8")  # Python/pylifecycle.c, _TARGET_LOCALES
@@ -84,7 +87,8 @@ def run(
     `children` is "follow" or "ignore". `interval_size` in instructions asks for
     basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
     says. `start_at`, `stop_at`, `skip` and `count` choose the part of the run that is counted: from
-    when a thread first comes to a function (its name, ``MODULE!NAME`` or ``MODULE+0xOFFSET``) and
+    when a thread first comes to a function (its name, ``MODULE!NAME`` or ``MODULE+0xOFFSET``; with
+    ``:N`` behind it, when threads come there for the Nth time since the beginning of the run) and
     `skip` instructions later, until one comes to `stop_at` or `count` have been counted; the
     program is then let go, and the result's `exit` is None. The result's `region` says what became
     of that. `cache` is the directory in which translated code is kept from run to run
@@ -271,8 +275,20 @@ def _region(start_at: str, stop_at: str, skip: int, count: int) -> Region:
     for number in (skip, count):
         if number < 0:
             raise LiveproError(f"{number} instructions cannot be skipped or counted.")
-    start, stop = (CodePlace.parse(text) if text else None for text in (start_at, stop_at))
-    return Region(start, stop, skip, count)
+    start, start_count = _place(start_at)
+    stop, stop_count = _place(stop_at)
+    return Region(start, stop, skip, count, start_count or 1, stop_count)
+
+
+def _place(text: str) -> tuple[CodePlace | None, int | None]:
+    """A place and the number of the arrival there, as ``PLACE:COUNT`` has them; None for what is not said."""
+    match = _COUNTED.fullmatch(text)
+    if not match:
+        return (CodePlace.parse(text) if text else None), None
+    number = int(match["count"])
+    if not number:
+        raise LiveproError(f"'{text}': arrivals are numbered from 1.", "Write PLACE:1 for the first.")
+    return CodePlace.parse(match["place"]), number
 
 
 def _engine(

@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparing": set(),  # reports as they were written
     "reports": {"comparing", "analyses", "isa"},  # pages for the browser, of reports as they were written
+    "flow": {"isa"},  # from executed blocks to loops
     "simpoint": {"analyses", "formats"},  # from vectors to points
     "ui": {"analyses", "formats", "comparing", "simpoint"},
     "cli": {

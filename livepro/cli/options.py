@@ -114,7 +114,9 @@ def add_cache_size(out: argparse._ActionsContainer) -> None:
 _REGION = """\
 Counting begins when a thread first comes to --start-at and, from there,
 --skip instructions later; it ends when one comes to --stop-at, or after
---count. A PLACE is a function, NAME or MODULE!NAME, or MODULE+0xOFFSET. N
+--count. A PLACE is a function, NAME or MODULE!NAME, or MODULE+0xOFFSET; with
+:COUNT behind it, the arrival there with that number of all threads together,
+from the beginning of the run on: prog+0x1189:1000 is the thousandth. N
 is the sum over all threads and processes measured; where several run at
 once and it cannot be kept to the instruction, a warning says by how much.
 Behind the end the program goes on unmeasured, at its own speed."""

@@ -6,7 +6,7 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from livepro.engines.control import Control
 from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
-from livepro.engines.region import Region, RegionWatch
+from livepro.engines.region import Arrival, Region, RegionWatch
 from livepro.engines.rescue import Homing, OwnCode, Rescue
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
@@ -259,6 +259,10 @@ class Engine(ABC):
     def rearm(self) -> None: ...
     @abstractmethod
     def meter(self, instructions: int) -> None: ...
+    @abstractmethod
+    def passing(self, arrived: Mapping[int, Arrival]) -> AbstractContextManager[None]: ...
+    @abstractmethod
+    def called_away(self, arrived: Mapping[int, Arrival]) -> list[int]: ...
     @property
     @abstractmethod
     def metered_left(self) -> int: ...

@@ -172,6 +172,10 @@ class ThreadTally:
             if self.cutting:
                 self.advance(row, count)
 
+    def begun(self, row: int, length: int) -> int:
+        """Executions counted here of a block of so many instructions, wholly or in part."""
+        return self.entries.get(row, 0) + sum(self.partial.get((row, k), 0) for k in range(1, length))
+
     def advance(self, row: int, count: int) -> None:
         """Move the interval clock on by `count` instructions of one block, cutting where due."""
         if self._spend is not None:

@@ -5,6 +5,12 @@ and, from then on, `skip` instructions have been executed; it ends when a thread
 execute the one at `stop`, or once `count` have been counted. What `skip` and `count` say is
 the sum over all threads of all processes measured. Once it has ended the processes are let go.
 
+A place may have a count: then it is the arrival with that number which counts, of all threads, from the
+beginning of the run on. An arrival is an execution of the instruction: a thread that is called away
+by a signal right before it, and comes back, arrives when it does. When the arrival that counts comes, others
+that have arrived before it and stand there yet count as having executed the instruction, so that
+what a region has of it is the difference of the two numbers.
+
 The thread that brings a beginning or an end about stands right before the instruction in
 question; the others are where they are when it does (under the step and block engines: at
 their last stop).
@@ -13,17 +19,17 @@ their last stop).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from livepro.engines.control import Control
+from livepro.linux import proc
 from livepro.linux.places import CodePlace, PlaceFinder
-from livepro.linux.proc import Mapping
 from livepro.model import RegionResult
-from livepro.tracee import TracedProcess
+from livepro.tracee import TracedProcess, TracedThread
 
 _NOWHERE: frozenset[int] = frozenset()
 
@@ -31,29 +37,52 @@ _NOWHERE: frozenset[int] = frozenset()
 @dataclass(frozen=True, slots=True)
 class Region:
     """From the first instruction at `start` (None: of the run), `skip` instructions later, to
-    the one at `stop`, or for `count` instructions (None and 0: to the end)."""
+    the one at `stop`, or for `count` instructions (None and 0: to the end). `start_count` and
+    `stop_count` are the numbers of the arrivals there, from 1; a stop without one is the next
+    arrival once counting has begun."""
 
     start: CodePlace | None = None
     stop: CodePlace | None = None
     skip: int = 0
     count: int = 0
+    start_count: int = 1
+    stop_count: int | None = None
 
     @property
     def metered(self) -> bool:
         """Whether instructions must be counted down."""
         return bool(self.skip or self.count)
 
+    @property
+    def counted(self) -> bool:
+        """Whether arrivals must be."""
+        return self.start_count > 1 or self.stop_count is not None
+
     def __str__(self) -> str:
         words = []
         if self.start is not None:
-            words.append(f"from {self.start}")
+            words.append(f"from {self._named(self.start, self.start_count)}")
         if self.skip:
             words.append(f"{self.skip:,} instructions skipped")
         if self.count:
             words.append(f"{self.count:,} counted")
         if self.stop is not None:
-            words.append(f"up to {self.stop}")
+            words.append(f"up to {self._named(self.stop, self.stop_count or 1)}")
         return ", ".join(words)
+
+    @staticmethod
+    def _named(place: CodePlace, count: int) -> str:
+        return f"{place}:{count}" if count > 1 else str(place)
+
+
+class Arrival(NamedTuple):
+    """A thread stands before the instruction at `pc`. It has executed the block that begins there, number
+    `row` to the engine, of `length` instructions, `executions` times before, wholly or in part."""
+
+    pc: int
+    row: int
+    length: int
+    executions: int
 
 
 class Phase(Enum):
@@ -79,6 +108,14 @@ class Bounded(Protocol):
 
     def rearm(self) -> None:
         """Other places are armed than before. Threads are halted."""
+
+    def passing(self, arrived: Mapping[int, Arrival]) -> AbstractContextManager[None]:
+        """Meanwhile, threads (by tid) that stand before the instruction that they have arrived at last
+        count as having executed it; one that carries out the change does not. Threads are halted."""
+
+    def called_away(self, arrived: Mapping[int, Arrival]) -> list[int]:
+        """Threads (tid) that are elsewhere now, and have not executed the instruction that they have
+        arrived at last: in a signal's handler. Threads are halted."""
 
     def meter(self, instructions: int) -> None:
         """Call `RegionWatch.spent` when so many more have been executed (0: never mind). Threads
@@ -107,16 +144,21 @@ class RegionWatch:
         engine.control.paused = self.phase is not Phase.COUNTING
         self.metering = region.metered and self.phase is not Phase.WAITING
         self._finders = [PlaceFinder(place) for place in (region.start, region.stop) if place is not None]
-        self._places: dict[TracedProcess, dict[Mapping, tuple[frozenset[int], ...]]] = {}
+        self._places: dict[TracedProcess, dict[proc.Mapping, tuple[frozenset[int], ...]]] = {}
         self._own: dict[TracedProcess, str] = {}
         self._met = [False] * len(self._finders)
         self._late = 0
         self._before = 0
         self._skipped: int | None = None
+        self.arrivals = [0] * len(self._finders)
+        """How often threads have arrived at each of the places."""
+        self._seen: dict[int, Arrival] = {}
+        self._threads: dict[int, TracedThread] = {}
+        self._missed = False
 
     # -- places
 
-    def places(self, process: TracedProcess, mapping: Mapping | None) -> frozenset[int]:
+    def places(self, process: TracedProcess, mapping: proc.Mapping | None) -> frozenset[int]:
         """Where blocks must begin in a mapping, since a region may begin or end there."""
         if not self._finders or mapping is None or not mapping.stable_code:
             return _NOWHERE
@@ -125,7 +167,7 @@ class RegionWatch:
             known[mapping] = tuple(self._search(process, mapping, n) for n in range(len(self._finders)))
         return _NOWHERE.union(*known[mapping])
 
-    def _search(self, process: TracedProcess, mapping: Mapping, number: int) -> frozenset[int]:
+    def _search(self, process: TracedProcess, mapping: proc.Mapping, number: int) -> frozenset[int]:
         finder = self._finders[number]
         if not finder.place.module:
             own = self._own.get(process)
@@ -148,34 +190,66 @@ class RegionWatch:
     def armed(self, process: TracedProcess, pc: int) -> bool:
         """Whether a thread of a process that is about to execute the instruction at `pc` brings
         about a change."""
-        wanted = self._armed
-        if wanted is None or not process.wanted:
+        return any(self._at(process, pc, wanted) for wanted in self._armed)
+
+    def _at(self, process: TracedProcess, pc: int, wanted: int) -> bool:
+        """Whether `pc` is a place of that finder in a process."""
+        if not process.wanted:
             return False
         return any(pc in found[wanted] for found in self._places.get(process, {}).values())
 
     def armed_places(self, process: TracedProcess) -> Iterable[int]:
         """All addresses for which `armed` holds, as far as the process's code is known."""
-        wanted = self._armed
-        if wanted is None or not process.wanted:
+        if not process.wanted:
             return ()
-        return {pc for found in self._places.get(process, {}).values() for pc in found[wanted]}
+        known = self._places.get(process, {}).values()
+        return {pc for wanted in self._armed for found in known for pc in found[wanted]}
 
     @property
-    def _armed(self) -> int | None:
-        """The finder whose places are armed."""
-        if self.phase is Phase.WAITING:
-            return 0
-        if self.phase is Phase.COUNTING and self.region.stop is not None:
-            return len(self._finders) - 1
-        return None
+    def _armed(self) -> tuple[int, ...]:
+        """The finders whose places are armed: where a change is due, or arrivals are counted."""
+        if self.phase is Phase.OVER or not self._finders:
+            return ()
+        stop = len(self._finders) - 1
+        waiting = (0,) if self.phase is Phase.WAITING else ()
+        counts = self.region.stop_count is not None or self.phase is Phase.COUNTING
+        return (*waiting, stop) if self.region.stop is not None and counts else waiting
 
     # -- what happens
 
-    def arrived(self) -> None:
+    def arrived(self, thread: TracedThread, arrival: Arrival) -> None:
         """A thread stands before the instruction at an armed place."""
-        if self.phase is not Phase.WAITING:
+        pc = arrival.pc
+        if self._seen.get(thread.tid) == arrival:
+            return  # called away before it executed the instruction
+        self._seen[thread.tid] = arrival
+        self._threads[thread.tid] = thread
+        process, stop = thread.process, len(self.arrivals) - 1
+        places = [place for place in self._armed if self._at(process, pc, place)]
+        for place in places:
+            self.arrivals[place] += 1
+        if self.phase is Phase.WAITING and 0 in places and self._due(0, self.region.start_count):
+            self._reached()
+        elif self.phase is Phase.COUNTING and stop in places and self._due(stop, self.region.stop_count):
             self._end()
-        elif self.region.skip:
+        if self.phase is not Phase.OVER and stop in places and self.arrivals[stop] == self.region.stop_count:
+            self._missed = True
+
+    def _due(self, place: int, number: int | None) -> bool:
+        """Whether the arrival just counted is the one with that number (None: any)."""
+        if number is None or self.arrivals[place] != number:
+            return number is None
+        if number == 1:
+            return True
+        with self._engine.halted():
+            for tid in self._engine.called_away(self._seen):
+                thread, pc = self._threads[tid], self._seen.pop(tid).pc
+                for other in range(len(self.arrivals)):
+                    self.arrivals[other] -= self._at(thread.process, pc, other)
+        return self.arrivals[place] == number
+
+    def _reached(self) -> None:
+        if self.region.skip:
             self._change(Phase.SKIPPING, "", self.region.skip)
         else:
             self._begin()
@@ -199,7 +273,8 @@ class RegionWatch:
         self.metering = meter > 0
         with self._engine.halted():
             if command:
-                self._engine.control.change(command)
+                with self._engine.passing(self._seen if self.region.counted else {}):
+                    self._engine.control.change(command)
             if phase is Phase.SKIPPING:
                 self._before = self._engine.executed()
             elif phase is Phase.COUNTING and self.region.skip:
@@ -238,15 +313,33 @@ class RegionWatch:
             out.append(f"{counted:,} instructions were counted instead of {region.count:,}.")
         if self.phase is Phase.WAITING:
             cause = "" if self._met[0] else " No file that was mapped has such a place."
-            out.append(f"{region.start}, where counting was to begin, was never reached.{cause}")
+            which = "never reached"
+            if self.arrivals[0]:
+                which = f"reached {self.arrivals[0]:,} times, not {region.start_count:,}"
+            out.append(f"{region.start}, where counting was to begin, was {which}.{cause}")
         elif self.phase is Phase.SKIPPING:
             out.append(f"Fewer than the {region.skip:,} instructions to be skipped were executed.")
         elif self.phase is Phase.COUNTING:
             if region.stop is not None:
                 cause = "" if self._met[-1] else " No file that was mapped has such a place."
-                out.append(f"{region.stop}, where counting was to end, was not reached.{cause}")
+                out.append(f"{region.stop}, where counting was to end, was {self._unmet()}.{cause}")
             if region.count:
                 out.append(f"Fewer than the {region.count:,} instructions to be counted were executed.")
         if self._late:
             out.append(f"The region began or ended {self._late} instructions late.")
         return out
+
+    def _unmet(self) -> str:
+        """How the end was not met."""
+        number, arrivals = self.region.stop_count, self.arrivals[-1]
+        if number is None or not arrivals:
+            return "not reached"
+        if self._missed:
+            return f"reached for the {ordinal(number)} time before counting began"
+        return f"reached {arrivals:,} times, not {number:,}"
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th ..."""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"

@@ -7,10 +7,13 @@ instruction it is known how much is left.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.code import Readable, cut_at, read_block
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.region import Phase
+from livepro.engines.region import Arrival, Phase
 from livepro.engines.stepping import NEVER, StepThread
 from livepro.engines.window import Position
 from livepro.isa.base import CodeBlock, Isa
@@ -61,6 +64,33 @@ class Regional(Engine):
     def rearm(self) -> None:
         pass  # each arrival is looked at
 
+    @contextmanager
+    def passing(self, arrived: Mapping[int, Arrival]) -> Iterator[None]:
+        standing = [s for s in self._measured() if s.asking is None and self._stands(s, arrived)]
+        for state in standing:
+            state.asking = Position(state.block.row, 1, 0, len(state.block.code))
+        try:
+            yield
+        finally:
+            for state in standing:
+                state.asking = None
+
+    def called_away(self, arrived: Mapping[int, Arrival]) -> list[int]:
+        return [tid for tid, last in arrived.items() if self._away(tid, last)]
+
+    def _stands(self, state: StepThread, arrived: Mapping[int, Arrival]) -> bool:
+        """Whether a thread is still where it arrived last."""
+        last = arrived.get(state.thread.tid)
+        if last is None or state.index or state.position.executed or state.block.row != last.row:
+            return False
+        return state.tally.begun(last.row, last.length) == last.executions
+
+    def _away(self, tid: int, last: Arrival) -> bool:
+        state = self._states.get(tid)
+        if state is None or state.asking is not None or state.block.code.address == last.pc:
+            return False
+        return state.tally.begun(last.row, last.length) == last.executions
+
     def meter(self, instructions: int) -> None:
         self._left = instructions + self._executed()
         for state in self._states.values():
@@ -98,7 +128,9 @@ class Regional(Engine):
         here = Position(state.block.row, index, 0, len(code))
         if index == 0 and region.armed(state.thread.process, code.address):
             state.asking = here
-            region.arrived()
+            row, length = state.block.row, len(code)
+            executions = state.tally.begun(row, length)
+            region.arrived(state.thread, Arrival(code.address, row, length, executions))
             state.asking = None
         while region.metering and state.thread.process.wanted:
             state.asking = here

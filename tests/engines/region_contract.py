@@ -44,6 +44,31 @@ ALL, WORK, WITHIN, LAST = 628, 204, 202, 5
 """Of regions.S, for each machine: all of it, `work`, `work` up to `within`, all from `finish` on."""
 
 
+def before(arrival: int) -> int:
+    """Instructions of regions.S before the arrival at `turn` with that number, from 1 to 300."""
+    call, turn = divmod(arrival - 1, 100)
+    return 1 + call * (1 + WORK + 2) + 1 + 1 + 2 * turn
+
+
+def counted_arrivals(turn: str, within: str) -> list[tuple[Case, int]]:
+    """Regions from and to a place that is reached many times, and what is to be counted in them."""
+    return [
+        ({"start_at": "work:2"}, ALL - before(101) + 1),
+        ({"start_at": "work:1"}, ALL - 2),
+        ({"start_at": f"{turn}:50"}, ALL - before(50)),
+        ({"start_at": f"{turn}:300"}, ALL - before(300)),
+        ({"stop_at": f"{turn}:1"}, before(1)),
+        ({"stop_at": f"{turn}:101"}, before(101)),
+        ({"start_at": f"{turn}:50", "stop_at": f"{turn}:250"}, before(250) - before(50)),
+        ({"start_at": f"{turn}:50", "stop_at": f"{turn}"}, 2),
+        ({"start_at": f"{turn}:50", "stop_at": f"{turn}:51"}, 2),
+        ({"start_at": f"{turn}:50", "stop_at": f"{within}:2"}, before(200) + 3 - before(50)),
+        ({"start_at": f"{turn}:150", "skip": 5, "count": 7}, 7),
+        ({"start_at": f"{turn}:150", "skip": 5, "stop_at": f"{turn}:160"}, 15),
+        ({"skip": 10, "stop_at": f"{turn}:160"}, before(160) - 10),
+    ]
+
+
 def late(warnings: Sequence[str]) -> int:
     """By how many instructions a region began or ended late, as far as it is said: nothing else may be."""
     total = 0
@@ -88,6 +113,7 @@ class RegionContract:
             ({"count": 3}, 3),
             ({"start_at": "work", "skip": 5, "count": 7}, 7),
             ({"start_at": "work", "skip": WITHIN, "stop_at": "finish"}, ALL - 2 - LAST - WITHIN),
+            *counted_arrivals(place_of(program, "turn"), within),
         ]
         cases = [options | {"interval_size": size} for options, _ in ended]
         for (options, count), seen in zip(ended, self.cases(program, cases, tmp_path), strict=True):
@@ -123,6 +149,47 @@ class RegionContract:
         assert short["warnings"] == ["Fewer than the 629 instructions to be skipped were executed."]
         assert on["warnings"] == ["work, where counting was to end, was not reached."]
         assert fewer["warnings"] == ["Fewer than the 628 instructions to be counted were executed."]
+
+    def test_arrivals_that_do_not_come(self, builder: Builder, tmp_path: Path) -> None:
+        program = builder.assembly(fixture_of("regions"))
+        cases: list[Case] = [
+            {"start_at": "work:4"},
+            {"stop_at": "work:4"},
+            {"start_at": "work:3", "stop_at": "work:2"},
+            {"start_at": "finish", "stop_at": "work:4"},
+        ]
+        seen = self.cases(program, cases, tmp_path)
+        assert [(s["began"], s["ended"], s["instructions"], s["warnings"]) for s in seen] == [
+            (False, False, 0, ["work, where counting was to begin, was reached 3 times, not 4."]),
+            (True, False, ALL, ["work, where counting was to end, was reached 3 times, not 4."]),
+            (
+                *(True, False, ALL - before(300 - 99) + 1),
+                ["work, where counting was to end, was reached for the 2nd time before counting began."],
+            ),
+            (True, False, LAST, ["work, where counting was to end, was reached 3 times, not 4."]),
+        ]
+
+    @pytest.mark.parametrize("threads", [1, 4])
+    def test_arrivals_of_threads_that_are_called_away(
+        self, threads: int, builder: Builder, tmp_path: Path
+    ) -> None:
+        """The numbers of all threads add up, and a signal right before the place does not count twice."""
+        program = builder.hosted("arrivals", "-static")
+        each = 400 if self.engine == "translate" else 60
+        whole = threads * each
+        first, last = whole // 4, whole // 4 * 3
+        cases: list[Case] = [
+            {"start_at": f"turn:{first}"},
+            {"start_at": f"turn:{first}", "stop_at": f"turn:{last}"},
+        ]
+        answers = run_cases(
+            self.engine, program, [self.options | case for case in cases], tmp_path, str(threads), str(each)
+        )
+        expected = [whole - first + 1, last - first]
+        for seen, number in zip(answers, expected, strict=True):
+            assert (seen["exit"], seen["began"], seen["ended"], seen["faults"]) == (0, True, True, [])
+            assert seen["warnings"] == []
+            assert seen["entered"].get("turn") == number
 
     def test_threads_that_sleep(self, builder: Builder, tmp_path: Path) -> None:
         """A system call that is begun again, since a signal without a handler came, counts once."""

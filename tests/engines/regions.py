@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from engines.observe import describe_process
 
 import livepro
+import livepro.model
 
 
 def measure(engine: str, command: list[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -32,6 +34,7 @@ def measure(engine: str, command: list[str], options: dict[str, Any]) -> dict[st
         "instructions": result.instructions,
         "threads": [thread["instructions"] for thread in threads],
         "functions": threads[0]["functions"] if threads else {},
+        "entered": entered(result.processes[0]) if result.processes else {},
         "besides_vdso": threads[0]["besides_vdso"] if threads else "",
         "intervals": sum(sum(thread["intervals"]) for thread in threads),
         "faults": [fault for thread in threads for fault in thread["faults"]],
@@ -40,6 +43,20 @@ def measure(engine: str, command: list[str], options: dict[str, Any]) -> dict[st
         "ended": result.region.ended,
         "warnings": list(result.warnings),
     }
+
+
+def entered(process: livepro.model.ProcessResult) -> dict[str, int]:
+    """Executions of the first block of each function of the program itself, by all threads."""
+    table, counts = process.table, Counter[str]()
+    first: dict[str, int] = {}
+    for row, name in enumerate(table.function):
+        if table.module[row] == process.table.module[0] or name == "turn":
+            first[name] = min(first.get(name, 1 << 64), int(table.address[row]))
+    for row, name in enumerate(table.function):
+        if int(table.address[row]) == first.get(name):
+            for thread in process.threads:
+                counts[name] += int(thread.executions(table)[table.start[row]])
+    return dict(counts)
 
 
 def main(output: str, engine: str, cases: str, *command: str) -> None:

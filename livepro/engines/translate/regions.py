@@ -9,9 +9,12 @@ What is left is always what the threads' counters say, so that no error can add 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from livepro.engines.base import EngineOptions
 from livepro.engines.recording import ThreadTally
-from livepro.engines.region import Phase
+from livepro.engines.region import Arrival, Phase
 from livepro.engines.translate.budget import ENDLESS, SHARE
 from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.evicting import Evicting
@@ -55,13 +58,50 @@ class Regions(Evicting):
         process = state.thread.process
         if region.armed(process, stop.pc):
             state.asking = block.position(0, counted=False)
-            region.arrived()
+            slot, length = block.slot, len(block.source.facts)
+            executions = self._begun(state, slot, length)
+            region.arrived(state.thread, Arrival(stop.pc, slot, length, executions))
             state.asking = None
         if region.armed(process, stop.pc) and not self.leaving:
             self._step_natively(state, stop.pc)  # past the stop, which is for the next to come
             return
         state.space.disarm(block.start)
         self._go(state, block.start)
+
+    @contextmanager
+    def passing(self, arrived: Mapping[int, Arrival]) -> Iterator[None]:
+        moved = {tid: position for tid, position in self._unexecuted(arrived).items() if position is not None}
+        self._moved.update(moved)
+        try:
+            yield
+        finally:
+            for tid in moved:
+                self._moved.pop(tid, None)
+
+    def called_away(self, arrived: Mapping[int, Arrival]) -> list[int]:
+        return [tid for tid, position in self._unexecuted(arrived).items() if position is None]
+
+    def _unexecuted(self, arrived: Mapping[int, Arrival]) -> dict[int, Position | None]:
+        """The threads, but for one that asks, that have not executed the instruction which they have arrived
+        at last: where they are when they have, or None if they do not stand there."""
+        found: dict[int, Position | None] = {}
+        for state in self._metered():
+            last = arrived.get(state.thread.tid)
+            if last is None or state.asking is not None:
+                continue
+            slot, length = last.row, last.length
+            if self._begun(state, slot, length) != last.executions:
+                continue
+            where = self.position(state.tally)
+            stepped = state.mode is Mode.NATIVE and state.at == last.pc  # it may have been executed by now
+            stands = stepped or (where.row == slot and where.length and not where.executed)
+            found[state.thread.tid] = Position(slot, 1, 0, length) if stands else None
+        return found
+
+    @staticmethod
+    def _begun(state: TranslatedThread, slot: int, length: int) -> int:
+        """How often a thread has executed the block of a slot, wholly or in part."""
+        return state.counters.of(slot) + state.tally.begun(slot, length)
 
     # -- counting down
 
