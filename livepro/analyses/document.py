@@ -11,7 +11,18 @@ from math import isfinite
 from typing import Any
 
 from livepro import __version__
-from livepro.analyses import code, functions, hot, itypes, moments, origins, sampling, simd, snapshots
+from livepro.analyses import (
+    code,
+    functions,
+    hot,
+    inlined,
+    itypes,
+    moments,
+    origins,
+    sampling,
+    simd,
+    snapshots,
+)
 from livepro.analyses.totals import Totals, process_totals, sum_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import ItypesSpec
@@ -31,12 +42,14 @@ def to_document(
     hottest: int = 20,
     with_code: bool = False,
     lines: code.Lines | None = None,
+    frames: inlined.Frames | None = None,
 ) -> dict[str, Any]:
     """The run as a dictionary of the schema `SCHEMA`, of values that JSON knows.
 
     `spec` are the user's instruction-type groups (None: the default groups).
     Each process lists its `hottest` blocks and functions, and all functions with less about each;
-    `with_code` adds all blocks with their code, with the source lines that `lines` finds. Nothing in the
+    `with_code` adds all blocks with their code, with the source lines that `lines` finds. `frames` finds
+    the inlined functions that the hottest blocks are in. Nothing in the
     document grows with the number of blocks otherwise.
     """
     totals = [process_totals(p) for p in result.processes]
@@ -58,7 +71,7 @@ def to_document(
         "timeline": None if result.timeline is None else _timeline(result.timeline),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],
         "processes": [
-            _process(p, whole, each, spec, hottest) | _functions(p, with_code, lines)
+            _process(p, whole, each, spec, hottest, frames) | _functions(p, with_code, lines)
             for p, (whole, each) in zip(result.processes, totals, strict=True)
         ],
     }
@@ -102,10 +115,17 @@ def _timeline(found: Timeline) -> dict[str, Any]:
 
 
 def _process(
-    process: ProcessResult, whole: Totals, each: tuple[Totals, ...], spec: ItypesSpec | None, hottest: int
+    process: ProcessResult,
+    whole: Totals,
+    each: tuple[Totals, ...],
+    spec: ItypesSpec | None,
+    hottest: int,
+    frames: inlined.Frames | None,
 ) -> dict[str, Any]:
     rows = simd.process_rows(process)
     table, threads = process.table, process.threads
+    blocks = hot.blocks(table, *threads, limit=hottest)
+    within = inlined.of_places([(b.module, b.offset) for b in blocks], frames)
     return {
         "pid": process.pid,
         "ppid": process.ppid,
@@ -149,8 +169,9 @@ def _process(
                 "length": b.length,
                 "entries": b.entries,
                 "instructions": b.instructions,
+                "inlined": [{"function": f, "file": file, "line": line} for f, file, line in chain],
             }
-            for b in hot.blocks(table, *threads, limit=hottest)
+            for b, chain in zip(blocks, within, strict=True)
         ],
         "threads": [
             _thread(table, thread, own, own_rows, spec) | _moments(line)

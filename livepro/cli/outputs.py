@@ -15,18 +15,24 @@ from typing import Any
 
 from livepro.analyses import bbv, document, simd
 from livepro.analyses.bbv import CutRule, Dialect
+from livepro.analyses.inlined import Frames
 from livepro.analyses.itypes import itypes, other_items
 from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
 from livepro.cli import checks
 from livepro.errors import LiveproError
 from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
 from livepro.isa.vocabulary import vocabulary
-from livepro.linux.lines import LineTables
+from livepro.linux.inlined import Inlining
+from livepro.linux.lines import PATIENCE, LineTables
 from livepro.model import ProcessResult, RunResult
 from livepro.model.itypes import ItypesSpec
+from livepro.names.demangle import Demangler
 
 UNWRITTEN = 2
 """Exit status where a file that was asked for could not be written after the run."""
+
+SUMMARY_PATIENCE = 1.0
+"""Seconds in which the summary looks for inlined functions."""
 
 DEFAULT_INTERVAL = 100_000_000
 """exp-bbv's default interval size, in instructions."""
@@ -45,7 +51,8 @@ class Plan:
     """What to write where; an empty name or None for what nobody asked for. `itypes`
     is a directory, for MICA's files; the others are file names.
 
-    `rule` says where vectors are cut, `code` whether the report has all blocks with their code.
+    `rule` says where vectors are cut, `code` whether the report has all blocks with their code, `demangle`
+    whether functions are called as in their sources.
     `spec` are the instruction-type groups of the user (None: the default ones).
     """
 
@@ -60,6 +67,7 @@ class Plan:
     rule: CutRule = field(default_factory=lambda: CutRule(DEFAULT_INTERVAL))
     spec: ItypesSpec | None = None
     code: bool = True
+    demangle: bool = True
 
     @property
     def interval_size(self) -> int:
@@ -103,6 +111,7 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         if args.itypes_spec is None
         else itypes_spec.read(args.itypes_spec, vocabulary(platform.machine())),
         code=args.code,
+        demangle=args.demangle,
     )
     check(args, out, environment)
     return out
@@ -161,7 +170,13 @@ def write(
 def to_document(out: Plan, result: RunResult) -> dict[str, Any]:
     """The JSON report, with source lines of the code where it can be found out now."""
     lines = LineTables().lookup if out.code else None
-    return document.to_document(result, out.spec, with_code=out.code, lines=lines)
+    frames = inlined_functions(out, PATIENCE)
+    return document.to_document(result, out.spec, with_code=out.code, lines=lines, frames=frames)
+
+
+def inlined_functions(out: Plan, patience: float) -> Frames:
+    """What finds the inlined functions that blocks are in, for so many seconds at most."""
+    return Inlining(patience=patience, spelled=Demangler() if out.demangle else None).lookup
 
 
 def write_html(name: str, report: dict[str, Any]) -> None:
@@ -264,6 +279,7 @@ def report(args: argparse.Namespace, chosen: tuple[str, ...], out: Plan, result:
             sections=chosen,
             stats=args.stats,
             spec=out.spec,
+            frames=inlined_functions(out, SUMMARY_PATIENCE),
         )
     for error in errors:
         print(f"livepro: {error}", file=sys.stderr)

@@ -27,7 +27,9 @@ when the image ended by exec), the totals, ``modules`` (rows of ``module``,
 ``blocks``, ``instructions``), ``hottest_functions`` (``function``, ``module``,
 ``blocks``, ``instructions``), ``hottest_blocks`` (``id``, ``address``,
 ``function``, ``module``, ``offset``, ``length``, ``entries``,
-``instructions``), ``methods`` (the hottest compiled Java methods: ``method``,
+``instructions``, ``inlined``: the functions that it is in by debug information, the innermost first,
+each with ``file`` and ``line`` of the code or the call),
+``methods`` (the hottest compiled Java methods: ``method``,
 ``origin``, ``tier``, ``blocks``, ``instructions``, ``simd``), ``functions`` (all of them, the hottest
 first: ``function``, ``module``, ``origin`` and ``tier`` where a virtual machine made the code,
 ``blocks``, ``instructions``, ``simd``), and ``threads``. Where blocks were asked for, ``code`` has all

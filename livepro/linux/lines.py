@@ -55,7 +55,7 @@ class LineTables:
             for unit in _units(elf.get_dwarf_info(follow_links=False), ordered):
                 if time.monotonic() - began > self._patience:
                     break
-                _fill(unit, ordered, order, out)
+                fill_lines(unit, ordered, order, out)
             self._patience -= time.monotonic() - began
 
 
@@ -96,7 +96,7 @@ def _holds(addresses: npt.NDArray[np.uint64], low: int, high: int) -> bool:
     return at < len(addresses) and int(addresses[at]) < high
 
 
-def _fill(
+def fill_lines(
     unit: tuple[Any, Any], addresses: npt.NDArray[np.uint64], order: npt.NDArray[np.int64], out: list[Any]
 ) -> None:
     """Enter the lines that one line program gives (DWARF 5, 6.2)."""
@@ -111,13 +111,13 @@ def _fill(
             first, last = np.searchsorted(addresses, np.array([before.address, state.address], np.uint64))
             if first < last:
                 if before.file not in names:
-                    names[before.file] = _file(program, directory, before.file)
+                    names[before.file] = file_path(program, directory, before.file)
                 for at in order[first:last].tolist():
                     out[at] = (names[before.file], before.line)
         before = None if state.end_sequence else state
 
 
-def _file(program: Any, directory: bytes, number: int) -> str:
+def file_path(program: Any, directory: bytes, number: int) -> str:
     """The path of a file of a line program: numbers count from 1 before DWARF 5 (6.2.4)."""
     header = program["file_entry"]
     old = program["version"] < 5

@@ -35,20 +35,21 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.linux import elf
+from livepro.linux.debugfiles import DEBUG_ROOT, DebugFiles
 from livepro.linux.depot import Depot
 from livepro.linux.elf import ElfImage, Segment, SymbolEntries, Uint64s, virtual_addresses
 from livepro.linux.functions import FunctionTable
 from livepro.linux.plt import plt_entries
 from livepro.linux.proc import address_space
 
-DEBUG_ROOT = Path("/usr/lib/debug")
 VDSO = "[vdso]"
 
 
 class Symbolizer:
     """Finds functions in mapped files; each file is read once and remembered.
 
-    `debug_root` is where separate files of debug symbols are looked for. With a
+    `debug_root` is where separate files of debug symbols are looked for, and `environment` (None: this
+    process's) says which servers to ask for them (see `debugfiles`). With a
     `kept` directory what was read is kept there from run to run. `spelled` makes of a symbol
     the name that is given for it.
     """
@@ -58,11 +59,16 @@ class Symbolizer:
         debug_root: Path = DEBUG_ROOT,
         kept: Path | None = None,
         spelled: Callable[[str], str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._spelled = spelled
-        self._debug_root = debug_root
+        self._debug = DebugFiles(debug_root, environment)
         here = Path(__file__).parent
-        self._depot = None if kept is None else Depot(kept, f"symbols {debug_root}", here)
+        self._depot = (
+            None
+            if kept is None
+            else Depot(kept, " ".join(("symbols", str(debug_root), *self._debug.urls)), here)
+        )
         self._modules: dict[str, _Module | None] = {}
 
     def lookup(self, path: str, file_offsets: npt.NDArray[np.uint64]) -> tuple[list[str], Uint64s]:
@@ -120,7 +126,7 @@ class Symbolizer:
                     return [a or b for a, b in zip(public, functions.names(addresses), strict=True)]
 
                 stubs = FunctionTable.of_plt(plt_entries(image, resolved))
-                separate = _separate_version((str(self._separate_path(image.build_id())), 0, 0))
+                separate = _separate_version((str(self._debug.place(image.build_id())), 0, 0))
             return _Module(tuple(image.segments), functions, stubs, separate)
         except Exception:
             # Any file may be mapped, also one that is damaged in ways that pyelftools
@@ -145,15 +151,12 @@ class Symbolizer:
 
     def _separate_symbols(self, build_id: str) -> SymbolEntries | None:
         """The symbols of the debug file of that build-id (GDB manual, "Separate Debug Files")."""
-        path = self._separate_path(build_id)
+        path = self._debug.place(build_id)
         if not build_id or not path.is_file():
             return None
         with path.open("rb") as stream:
             image = ElfImage(stream)
             return image.symbols(".symtab") if image.build_id() == build_id else None
-
-    def _separate_path(self, build_id: str) -> Path:
-        return self._debug_root / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
 
 
 class _Module(NamedTuple):

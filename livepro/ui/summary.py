@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from livepro.analyses import snapshots
+from livepro.analyses.inlined import Frames
 from livepro.analyses.sampling import estimate
 from livepro.model import RunResult, SamplingResult
 from livepro.model.itypes import ItypesSpec
@@ -88,17 +89,18 @@ def print_summary(
     sections: Iterable[str] = SECTIONS,
     stats: bool = False,
     spec: ItypesSpec | None = None,
+    frames: Frames | None = None,
 ) -> None:
     """Print the summary of `result` to `stream`, in colour only where that is a terminal.
 
     `width` overrides the columns found out; `sections` are names of `SECTIONS`;
     `stats` adds the engine's own figures; `spec` are the user's
-    instruction-type groups.
+    instruction-type groups; `frames` finds the inlined functions that blocks are in.
     """
     console = open_console(stream, width)
     page = Page(console, console.width, ascii_only(console))
-    run = view(result, HOTTEST, spec)
     wanted = set(sections)
+    run = view(result, HOTTEST, spec, frames if "hot" in wanted else None)
     heading(page, result, run)
     if "totals" in wanted and (len(run.processes) > 1 or any(len(p.threads) > 1 for p in run.processes)):
         processes(page, run)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.analyses import hot, simd
+from livepro.analyses import hot, inlined, simd
 from livepro.analyses.itypes import itypes, other_items
 from livepro.analyses.totals import Totals, process_totals
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
@@ -88,11 +88,16 @@ class RunView(NamedTuple):
     hot: tuple[HotBlock, ...]
 
 
-def view(result: RunResult, hottest: int = 10, spec: ItypesSpec | None = None) -> RunView:
+def view(
+    result: RunResult,
+    hottest: int = 10,
+    spec: ItypesSpec | None = None,
+    frames: inlined.Frames | None = None,
+) -> RunView:
     """Add up `result`; keep the `hottest` blocks. `spec` are the user's instruction-type
-    groups (None: MICA's)."""
+    groups (None: MICA's); `frames` finds inlined functions."""
     processes = tuple(process_view(p, spec) for p in result.processes)
-    return RunView(processes, added(p.counts for p in processes), hot_blocks(result, hottest))
+    return RunView(processes, added(p.counts for p in processes), hot_blocks(result, hottest, frames))
 
 
 def process_view(process: ProcessResult, spec: ItypesSpec | None) -> ProcessView:
@@ -167,7 +172,7 @@ def both(one: Counter[str], two: Counter[str]) -> Counter[str]:
     return out
 
 
-def hot_blocks(result: RunResult, hottest: int) -> tuple[HotBlock, ...]:
+def hot_blocks(result: RunResult, hottest: int, frames: inlined.Frames | None = None) -> tuple[HotBlock, ...]:
     """The `hottest` blocks of the run; blocks of one file count together in all processes."""
     # Only what is hot in some process can be shown; naming every block would take the time.
     near = {
@@ -189,9 +194,17 @@ def hot_blocks(result: RunResult, hottest: int) -> tuple[HotBlock, ...]:
             if key in near:
                 inside[key] += int(counts[row])
                 entered[key] += int(times[row])
+    most = inside.most_common(hottest)
+    within = inlined.of_places([(key[1], key[2]) for key, _ in most], frames)
     return tuple(
-        HotBlock(number, entered[key], key[0], place(key)) for key, number in inside.most_common(hottest)
+        HotBlock(number, entered[key], innermost(key[0], chain), place(key))
+        for (key, number), chain in zip(most, within, strict=True)
     )
+
+
+def innermost(function: str, chain: Sequence[inlined.Frame]) -> str:
+    """The function whose code a block is, and the one that it has been inlined into."""
+    return f"{chain[0][0]} (in {function})" if len(chain) > 1 else function
 
 
 def entries(process: ProcessResult) -> npt.NDArray[np.uint64]:

@@ -70,6 +70,7 @@ def test_every_promised_key_and_count() -> None:
         "length": 2,
         "entries": 3,
         "instructions": 6,
+        "inlined": [],
     }
 
     main, other = first["threads"]
