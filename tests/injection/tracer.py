@@ -87,7 +87,7 @@ class Tracers:
             os.dup2(0, 1)
             os.dup2(file, 2)
             sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-            faulthandler.register(_TELL, file=2, all_threads=True)
+            faulthandler.register(_TELL, file=2)  # all threads
             hook = self._library.hook = Hook(fault)
             started = os.getpid()
             hook.install()
@@ -116,9 +116,10 @@ class Tracers:
                 if pid == front:
                     found = shell_status(status)
             if time.monotonic() > until:
-                for child in _children():
-                    os.kill(child, _TELL)
-                time.sleep(0.3)
+                for child in [grandchild for child in _children() for grandchild in (child, *_of(child))]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child, _TELL)
+                time.sleep(0.5)
                 for child in {front, *_children()} if found is None else _children():
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
@@ -130,8 +131,15 @@ class Tracers:
 def _children() -> list[int]:
     """This process's children, adopted ones too, that are livepro's: those of other sessions."""
     out = []
-    for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+    for child in _of(os.getpid()):
         with contextlib.suppress(ProcessLookupError):
-            if os.getsid(int(word)) != os.getsid(0):
-                out.append(int(word))
+            if os.getsid(child) != os.getsid(0):
+                out.append(child)
     return out
+
+
+def _of(pid: int) -> list[int]:
+    """The children of a process's first thread."""
+    with contextlib.suppress(OSError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []

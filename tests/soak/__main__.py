@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -77,6 +78,10 @@ def earlier(file: Path | None, given: argparse.Namespace) -> list[Outcome]:
 def main() -> int:
     """Returns the exit status."""
     given = options().parse_args()
+    # Started by nohup, or in the background of a shell, it would hand on that these are ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     given.seed = given.seed or int(time.time())
     outcomes = earlier(given.results, given)
     given.programs = wanted(given.programs)

@@ -47,6 +47,7 @@ class Scene:
             "PYTHONPATH": str(ROOT),
             "LIVEPRO_CACHE_DIR": str(self.kept),
             "LIVEPRO_DEBUG": "1",
+            "PYTHONFAULTHANDLER": "1",
             "TERM": "xterm-256color",
             "XDG_RUNTIME_DIR": str(self.place),  # other runs of the user's are none of the round's
         }
@@ -125,13 +126,13 @@ class Running:
         self.status = 128 - status if status < 0 else status
 
     def end(self) -> None:
-        """Kill it, if it is still there."""
-        if self.process.poll() is None:
+        """Kill what is left of it: its front first, so that it may let go; what does not then, by SIGABRT,
+        so that it writes down where its threads are."""
+        if self.status is not None:
+            return
+        self.process.kill()
+        for seconds, number in ((2.0, signal.SIGABRT), (0.5, signal.SIGKILL)):
+            time.sleep(seconds)
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self.process.communicate()
-
-
-def pause(until: float) -> None:
-    """Sleep until a moment of the monotonic clock."""
-    time.sleep(max(until - time.monotonic(), 0))
+                os.killpg(self.pid, number)
+        self.process.communicate()
