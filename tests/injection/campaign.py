@@ -93,7 +93,7 @@ class Campaign:
             left = "memfd:livepro" in Path(f"/proc/{program.target.pid}/maps").read_text()
         verdict = program.verdict(PATIENCE)
         if verdict == "right":
-            verdict = found or ("livepro hung" if ended.status is None else verdict)
+            verdict = "livepro hung" if ended.status is None else found or verdict
         return Outcome(
             self.target, self.engine, fault, ended.made, verdict, ended.status, ended.errors[-4000:], left
         )

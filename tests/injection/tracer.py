@@ -116,9 +116,9 @@ class Tracers:
                 if pid == front:
                     found = shell_status(status)
             if time.monotonic() > until:
-                for child in [grandchild for child in _children() for grandchild in (child, *_of(child))]:
+                for late in [other for child in _children() for other in (child, *_of(child))]:
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(child, _TELL)
+                        os.kill(late, _TELL)
                 time.sleep(0.5)
                 for child in {front, *_children()} if found is None else _children():
                     os.kill(child, signal.SIGKILL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -81,6 +82,8 @@ class Scene:
         finally:
             running.end()
             self.said.append(errors.read_text(errors="replace"))
+        if _never_began(self.said[-1]):
+            return
         failed = "livepro: Internal error" in self.said[-1] or (heard and "Traceback" in self.said[-1])
         if failed or running.status not in right:
             raise LiveproFailed(f"{self.commands[-1]} ended with {running.status}")
@@ -136,3 +139,10 @@ class Running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
         self.process.communicate()
+
+
+def _never_began(said: str) -> bool:
+    """Whether a Ctrl-C came while Python itself was starting, before there was a livepro."""
+    traced = re.findall(r'^  File "(.+?)"', said, re.MULTILINE)
+    began = any("/livepro/" in name and "site-packages" not in name for name in traced)
+    return said.rstrip().endswith("KeyboardInterrupt") and not began
