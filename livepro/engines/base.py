@@ -147,10 +147,20 @@ class Engine(ABC):
 
     def rung(self) -> None:
         """Another thread has something for this one to do."""
-        if self._detach:
-            self.leave()
+        if self.leaving:
+            self._ask_again()
             self._look_for_forgotten()
+        elif self._detach:
+            self.leave()
         self.control.serve()
+
+    def _ask_again(self) -> None:
+        """Tell threads to stop that have not: the kernel drops a request when another stop comes first
+        (ptrace_stop in kernel/signal.c), and not every stop is one that a thread can be let go in."""
+        self.tracer.stop_seized()
+        for tid in self.tracer.threads:
+            if not in_hand(tid):
+                interrupt(tid)
 
     def _look_for_forgotten(self) -> None:
         """Raises RuntimeError if threads that were to be let go have stood still, and been answered nothing,

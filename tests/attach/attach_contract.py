@@ -18,7 +18,10 @@ from attach.targets import TIMEOUT, Target, command_line, eventually, wait_until
 from elftools.elf.elffile import ELFFile
 from engines.control_contract import spin
 
+import livepro
 from fixtures import Builder
+from livepro.attachment import Attachment
+from livepro.linux import ptrace
 
 TURN = 6
 STORED_BEHIND = 3
@@ -185,6 +188,27 @@ class AttachContract:
             others = [(11, spin(100)), (12, spin(200)), (13, spin(300))]
             assert sorted(ended) == sorted([(7, spin(400)), *(others if children else [])])
             assert target.process.communicate(timeout=TIMEOUT) == ("children well\n", "")
+
+    def test_a_request_to_stop_that_is_lost(self, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The kernel drops it when another stop comes first: it is made again."""
+        call, lost = ptrace.call, set[int]()
+
+        def started(attachment: Attachment) -> None:
+            def losing(request: int, tid: int, address: int = 0, data: int = 0) -> None:
+                if request == ptrace.PTRACE_INTERRUPT and attachment.engine.leaving and tid not in lost:
+                    lost.add(tid)
+                else:
+                    call(request, tid, address, data)
+
+            monkeypatch.setattr(ptrace, "call", losing)
+            threading.Timer(0.3, attachment.detach).start()
+
+        with Target(builder.hosted("attach_waits")) as target:
+            before = target.shape()
+            livepro.attach(target.pid, engine=self.engine, started=started)
+            assert lost
+            assert target.shape() == before
+            assert target.end() == (0, "failures 0\n", "")
 
     @pytest.mark.parametrize(
         ("method", "call"), [("thread_started", 2), ("resume", 3), ("interrupted", 1), ("part", 2)]

@@ -69,6 +69,7 @@ def native_trace(program: Path, *arguments: str) -> list[tuple[int, bytes]]:
 
 
 ENVIRONMENT = {b"LC_ALL": b"C"}
+X86_64 = platform.machine() == "x86_64"
 SYSCALL_X86 = b"\x0f\x05"
 
 
@@ -85,7 +86,9 @@ def content(registers: Any, code: bytes) -> bytes:
             setattr(kept, name, 0)
     if hasattr(kept, "eflags"):
         kept.eflags &= ~0x109D5  # with RF and TF, the stepping's own: SDM vol. 1, 3.4.3
-    if code[:2] == SYSCALL_X86:
+    if hasattr(kept, "pstate"):
+        kept.pstate &= 0xF000_0000  # N, Z, C, V; the others are the kernel's: Arm ARM, C5.2.19
+    if X86_64 and code[:2] == SYSCALL_X86:
         kept.rcx = 0  # SDM vol. 2, SYSCALL
     return bytes(kept)
 
@@ -112,7 +115,8 @@ class SteppedEngine(TranslateEngine):
             if not state.space.holds(pc):
                 break
             self.look(state, registers)
-            if self.own or tid not in self._states:
+            if self.own:
+                ptrace.call(request, tid)
                 return
             code = thread.read(pc, ISA.max_instruction)
             if ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None) == -1:
@@ -161,12 +165,22 @@ def stepping(engine: SteppedEngine) -> Any:
 
 
 def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine:
-    """Run a command so; returns the engine when the program has ended, or been let go."""
+    """Run a command so; returns the engine when the program has ended, or been let go. An error that is
+    raised as a thread is looked at is one of livepro's own."""
     if options.pop("allowing", False):
         allow_always()
     engine = SteppedEngine(ISA, EngineOptions(**options))
     engine.look = look
     with stepping(engine):
-        engine.launch(command[0], command, ENVIRONMENT, aslr=False)
-        engine.run()
+        try:
+            engine.launch(command[0], command, ENVIRONMENT, aslr=False)
+            engine.run()
+        except Injected:
+            engine.own = True
+            engine.rescue()
+    engine.tracer.wait_for_root()
     return engine
+
+
+class Injected(Exception):
+    """An error of livepro's own."""

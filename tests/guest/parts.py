@@ -106,6 +106,7 @@ PARTS = (
             ),
         ),
     ),
+    Part("places", ("tests/engines/test_translate_places.py",)),
     # Fixtures for what a Cortex-A57 has not.
     Part(
         "extensions",
