@@ -63,12 +63,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reports": {"comparing", "analyses", "isa"},  # pages for the browser, of reports as they were written
     "flow": {"isa"},  # from executed blocks to loops
     "simpoint": {"analyses", "formats"},  # from vectors to points
-    "ui": {"analyses", "formats", "comparing", "simpoint"},
+    "ui": {"analyses", "formats", "comparing", "simpoint", "flow"},
     "cli": {
         "blocks",
         "comparing",
         "reports",
         "simpoint",
+        "flow",
         "inprocess",
         "serving",
         "api",

@@ -88,6 +88,14 @@ def run_parser() -> Parser:
         "first; with all, files of thread N > 1 get the suffix .N",
     )
     how.add_argument(
+        "--loops",
+        metavar="N",
+        type=count,
+        default=0,
+        help="list the N loops in which most was executed, each with the place of its header, which "
+        "--start-at takes",
+    )
+    how.add_argument(
         "--save", metavar="FILE", help="keep the vectors, to choose again without a run (.json, .json.gz)"
     )
     options.add_region(out)

@@ -119,6 +119,9 @@ def add_choosing(out: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--json", metavar="FILE", help="the study, as JSON")
     what.add_argument("--labels", metavar="FILE", help="the phase of each interval, a line each")
+    what.add_argument(
+        "--pin-csv", metavar="FILE", help="the points as Pin's regions.csv: instructions of a thread, from 0"
+    )
     what.add_argument("-q", "--quiet", action="store_true", help="print nothing")
 
 
@@ -149,7 +152,12 @@ def check_outputs(args: argparse.Namespace, *, proving: bool) -> None:
         raise LiveproError("--k and --max-error both say how many phases.", "Leave one of them out.")
     if args.k is not None and args.max_k is not None and args.k > args.max_k:
         raise LiveproError(f"--k {args.k} is more than --max-k {args.max_k}.", "Leave --max-k out.")
-    named = {"--json": args.json, "--labels": args.labels, "--save": getattr(args, "save", None)}
+    named = {
+        "--json": args.json,
+        "--labels": args.labels,
+        "--pin-csv": args.pin_csv,
+        "--save": getattr(args, "save", None),
+    }
     given = {option: name for option, name in named.items() if name is not None}
     if not proving:
         given["-o"], given["-o (weights)"] = f"{args.output}.simpoints", f"{args.output}.weights"

@@ -11,7 +11,7 @@ from typing import TextIO
 from livepro.analyses.bbv import CutRule
 from livepro.cli import simpoint_options
 from livepro.errors import LiveproError
-from livepro.formats import files, simpoint, vectors_json
+from livepro.formats import files, pin_regions, simpoint, vectors_json
 from livepro.model import ProcessResult, RunResult
 from livepro.simpoint import Source, Study, Vectors, busiest, of_thread, study
 from livepro.simpoint.choosing import from_files
@@ -30,9 +30,10 @@ def choose(
     output: str,
     report: TextIO,
     number: int = 1,
+    thread: int = 0,
 ) -> Study:
     """Choose points, write the files, print the study to `report` unless the user wants quiet.
-    `number` is the thread's, for the names of the files."""
+    `number` tells threads apart in the names of the files, `thread` is the thread's, from 0."""
     from livepro.ui.progress import status_line
 
     with status_line(args.quiet) as progress:
@@ -49,6 +50,16 @@ def choose(
     if args.labels:
         with files.open_text(files.name_for_thread(args.labels, number)) as stream:
             stream.writelines(f"{label}\n" for label in found.choice.clustering.labels.tolist())
+    if args.pin_csv:
+        regions = (
+            pin_regions.PinRegion(
+                f"phase {point.phase} from interval {point.interval}",
+                *(thread, region, point.start, point.start + point.instructions, point.weight),
+            )
+            for region, point in enumerate(found.choice.points, 1)
+        )
+        with files.open_text(files.name_for_thread(args.pin_csv, number)) as stream:
+            pin_regions.write(stream, regions)
     if not args.quiet:
         from livepro.ui.simpoint import print_study
 
@@ -86,7 +97,18 @@ def choose_from_run(args: argparse.Namespace, result: RunResult) -> None:
             vectors_json.write(files.name_for_thread(args.save, number), document)
         sources = simpoint_options.beside(args.beside)
         output = files.name_for_thread(args.output, number)
-        choose(args, vectors, sources, output, sys.stderr, number)
+        choose(args, vectors, sources, output, sys.stderr, number, index)
+    if args.loops:
+        print_most_important_loops(process, args.loops)
+
+
+def print_most_important_loops(process: ProcessResult, most: int) -> None:
+    """The loops in which most was executed, on standard error."""
+    from livepro.flow import flow_graph, natural_loops
+    from livepro.ui.loops import print_loops
+
+    graph = flow_graph(process)
+    print_loops(process.table, graph, natural_loops(graph)[:most], process.instructions, sys.stderr)
 
 
 def threads(wanted: str, result: RunResult) -> list[tuple[ProcessResult, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from simpoint import synthetic
 
 from livepro.cli.main import main
-from livepro.formats import expbbv, files, simpoint
+from livepro.formats import expbbv, files, pin_regions, simpoint
 from livepro.simpoint import Vectors, read
 
 LIVEPRO = [sys.executable, "-m", "livepro", "simpoint"]
@@ -140,6 +141,7 @@ def test_a_real_program(there: Path) -> None:
     shutil.copy("in", "native")
     subprocess.run(["gzip", "-n", "native"], check=True)
     options = ["--interval-size", "500K", "--save", "v.json.gz", "--json", "s.json", "--no-aslr"]
+    options += ["--loops", "5", "--pin-csv", "r.csv"]
     done = subprocess.run(
         [*LIVEPRO, "run", *options, "--", "gzip", "-n", "in"], capture_output=True, text=True, timeout=100
     )
@@ -163,6 +165,14 @@ def test_a_real_program(there: Path) -> None:
     labels = study["labels"]
     noisy = Counter(labels[len(labels) // 2 :]).most_common(1)[0][0]
     assert noisy not in labels[:30]
+    # Pin's regions are the points, and the loops lie in the program itself.
+    regions = pin_regions.read("r.csv")
+    assert [(r.thread, r.start, r.end - r.start, r.weight) for r in regions] == [
+        (0, p["start"], p["instructions"], p["weight"]) for p in study["points"]
+    ]
+    loops = done.stderr.partition("\nLoops")[2].splitlines()[2:7]
+    assert len(loops) == 5
+    assert all(re.match(r"  (gzip|libc\.so\.6)\+0x[0-9a-f]+ ", line) for line in loops), loops
     # Choosing again from the file gives the same.
     assert main(["simpoint", "v.json.gz", "--json", "again.json", "-o", "again", "-q"]) == 0
     assert json.loads((there / "again.json").read_text()) == study

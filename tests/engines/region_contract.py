@@ -169,11 +169,9 @@ class RegionContract:
             (True, False, LAST, ["work, where counting was to end, was reached 3 times, not 4."]),
         ]
 
-    @pytest.mark.parametrize("threads", [1, 4])
-    def test_arrivals_of_threads_that_are_called_away(
-        self, threads: int, builder: Builder, tmp_path: Path
-    ) -> None:
+    def test_arrivals_of_threads_that_are_called_away(self, builder: Builder, tmp_path: Path) -> None:
         """The numbers of all threads add up, and a signal right before the place does not count twice."""
+        threads = 4
         program = builder.hosted("arrivals", "-static")
         each = 400 if self.engine == "translate" else 60
         whole = threads * each

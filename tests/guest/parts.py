@@ -27,6 +27,7 @@ NEVER = (
             "test_behaves_as_without",
             "test_generated_code_and_signals_in_a_loop",
             "test_reset_snapshot_pause_and_resume",
+            "test_arrivals_of_threads_that_are_called_away",
         )
     ),
     f"{BLOCK}test_agrees_with_the_step_engine[0]",  # [1000] is run
@@ -46,6 +47,7 @@ _BOTH = (
     "test_handlers_are_inherited[ignore]",
     "test_reset_snapshot_pause_and_resume[0]",
     "test_threads_that_run_meanwhile[0]",
+    "test_arrivals_of_threads_that_are_called_away",
     *(f"test_behaves_as_without[{name}-" for name in ("dynamic", "timers", "job_control")),
     "test_generated_code_and_signals_in_a_loop[signal_flood-",
 )
