@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from livepro.attachment import Attachment
     from livepro.engines.base import Engine
+    from livepro.events import Analysis
+    from livepro.events.recording import Recording
     from livepro.isa.base import Isa
     from livepro.live import LiveRun
     from livepro.live.timeline import Recorder
@@ -73,6 +75,7 @@ def run(
     cache: bool | str | Path = True,
     cache_size: int | None = None,
     demangle: bool = True,
+    analyses: Sequence[str | Analysis | type[Analysis]] = (),
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
     live: Callable[[LiveRun], None] | None = None,
@@ -97,6 +100,8 @@ def run(
     would be more, all of it is dropped and translated anew, and no count with it. `demangle` False leaves the
     functions of C++ and Rust as their symbols are. `progress` is called a few
     times a second while the command runs.
+    `analyses` see the event stream (`livepro.events`): classes, objects, or names as `livepro run --analysis`
+    takes them; what they tell is in the result's `analyses`.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
     from any thread: `control.perform("reset")`. `serve` takes the same commands from
     `livepro ctl`; `metrics` is the address, ``[HOST]:PORT``, at which the counts are served as
@@ -128,7 +133,12 @@ def run(
     region = _region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
-    chosen = _engine(engine, machine, children, interval_size, bbv_dialect, cache, region, cache_size)
+    recording = _recording(analyses, machine, cache)
+    if recording is not None:
+        engine = recording.check(engine, machine, region, interval_size)
+    chosen = _engine(
+        engine, machine, children, interval_size, bbv_dialect, cache, region, cache_size, recording
+    )
     chosen.warnings.extend(warnings)
     if control is not None:
         control(chosen.control)
@@ -144,7 +154,7 @@ def run(
             progress=progress,
             live=live if recorder is None else recorder.beside(live, progress),
         )
-    return _result(found, recorder)
+    return _result(found if recording is None else recording.finish(found), recorder)
 
 
 def attach(
@@ -163,6 +173,7 @@ def attach(
     cache: bool | str | Path = True,
     cache_size: int | None = None,
     demangle: bool = True,
+    analyses: Sequence[str | Analysis | type[Analysis]] = (),
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
     serve: bool = False,
@@ -197,7 +208,12 @@ def attach(
     region = _region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_process(place, pid)
-    chosen = _engine(engine, machine, following, interval_size, bbv_dialect, cache, region, cache_size)
+    recording = _recording(analyses, machine, cache)
+    if recording is not None:
+        engine = recording.check(engine, machine, region, interval_size)
+    chosen = _engine(
+        engine, machine, following, interval_size, bbv_dialect, cache, region, cache_size, recording
+    )
     chosen.warnings.extend(warnings)
     attachment = Attachment(chosen, machine, Limits(seconds, instructions), demangle=demangle)
     if started is not None:
@@ -211,7 +227,7 @@ def attach(
             progress=progress,
             live=live if recorder is None else recorder.beside(live, progress),
         )
-    return _result(found, recorder)
+    return _result(found if recording is None else recording.finish(found), recorder)
 
 
 def sample(
@@ -300,6 +316,7 @@ def _engine(
     cache: bool | str | Path,
     region: Region,
     cache_size: int | None,
+    recording: Recording | None = None,
 ) -> Engine:
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
     from livepro.analyses.bbv import next_cut
@@ -334,8 +351,23 @@ def _engine(
         kept=(default_directory() if cache is True else Path(cache)) if cache else None,
         region=region if region != Region() else None,
         cache_size=cache_size,
+        stream=None if recording is None else recording.recorder,
     )
-    return engine_class(name, machine.name)(machine, options)
+    engine = engine_class(name, machine.name)(machine, options)
+    if recording is not None:
+        recording.watch(engine)
+    return engine
+
+
+def _recording(
+    analyses: Sequence[str | Analysis | type[Analysis]], machine: Isa, cache: bool | str | Path
+) -> Recording | None:
+    """The analyses of a run, ready; None if there are none."""
+    if not analyses:
+        return None
+    from livepro.events.recording import Recording
+
+    return Recording.of(analyses, machine, cache)
 
 
 def _recorder() -> Recorder:

@@ -32,6 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "jvm",
         "names",
     },  # from an engine's records to the model
+    "events": {"cachesim", "engines", "linux", "isa"},  # analyses of the event stream
+    "cachesim": {"events", "linux"},  # the simulator is one of them
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {
         "results",
@@ -48,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attachment": {"session", "live", "engines", "tracee", "linux", "isa"},
     "sampling": {"attachment", "analyses"},  # windows of attachments, their results added up
     "api": {
+        "events",
         "sampling",
         "serving",
         "session",
@@ -70,6 +73,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "reports",
         "simpoint",
         "flow",
+        "cachesim",
+        "events",
         "inprocess",
         "serving",
         "api",

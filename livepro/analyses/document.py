@@ -65,6 +65,7 @@ def to_document(
         "region": None
         if result.region is None
         else {f.name: getattr(result.region, f.name) for f in fields(result.region)},
+        "analyses": result.analyses,
         "sampling": None if result.sampling is None else sampling.document(result.sampling),
         "warnings": list(result.warnings),
         "stats": _plain(result.stats),

@@ -22,6 +22,8 @@ SUBCOMMANDS = {
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",
     "api": "the C header and Java class for commands from inside a program",
+    "annotate": "show a cache profile: functions, and source lines with counts",
+    "analyses": "list the analyses of memory accesses and branches for --analysis",
     "doctor": "say what works on this machine, and what to do about what does not",
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from livepro import analyses
 from livepro.cli.parser import count, names
+from livepro.errors import LiveproError
 
 if TYPE_CHECKING:
     from livepro.cli.outputs import Plan
@@ -49,6 +50,14 @@ def add_to(out: argparse.ArgumentParser) -> None:
         action="store_false",
         help="show the functions of C++ and Rust as their symbols are (_ZN3foo3barEv)",
     )
+    what.add_argument(
+        "--analysis",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="analyse what the program accesses and how it branches, too: a name that `livepro analyses` "
+        "lists, FILE.py:CLASS or MODULE:CLASS, with options as in split:line=32; may be given several times",
+    )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
     what.add_argument(
         "--metrics",
@@ -56,6 +65,7 @@ def add_to(out: argparse.ArgumentParser) -> None:
         default="",
         help="serve the counts as OpenMetrics at [HOST]:PORT meanwhile, as in :9464 (on loopback)",
     )
+    add_cachesim(out)
     files = out.add_argument_group("files to write")
     files.add_argument("--json", metavar="FILE", help="everything, as JSON")
     files.add_argument(
@@ -111,6 +121,55 @@ def add_cache_size(out: argparse._ActionsContainer) -> None:
     )
 
 
+_CACHESIM = """\
+Cachegrind's model: two first-level caches and a last-level one, branch
+predictors; docs/cachesim.md tells more."""
+
+
+def add_cachesim(out: argparse.ArgumentParser) -> None:
+    """Add the options of the cache and branch simulator."""
+    simulator = out.add_argument_group(
+        "cache and branch simulator",
+        _CACHESIM,
+    )
+    simulator.add_argument("--cachesim", action="store_true", help="simulate this machine's caches")
+    for name, what in (("I1", "instruction cache"), ("D1", "data cache"), ("LL", "last-level cache")):
+        simulator.add_argument(
+            f"--{name}", metavar="SIZE,WAYS,LINE", default="", help=f"the {what}, as in 32768,8,64"
+        )
+    simulator.add_argument("--branch-sim", action="store_true", help="predict branches, too")
+    simulator.add_argument(
+        "--cachegrind-out-file",
+        metavar="FILE",
+        help="counts by source line, for cg_annotate, KCachegrind and `livepro annotate` "
+        "(default: cachegrind.out.%%p)",
+    )
+
+
+def analyses_of(args: argparse.Namespace) -> list[Any]:
+    """The analyses of the event stream that a command line asks for. Raises LiveproError for what is
+    wrong with those of the simulator."""
+    out: list[Any] = list(args.analysis)
+    shapes = {name: getattr(args, name) for name in ("I1", "D1", "LL") if getattr(args, name)}
+    if args.cachesim or args.branch_sim:
+        try:
+            from livepro.cachesim.model import CacheSim
+        except ImportError:
+            raise LiveproError(
+                "The simulator is compiled by numba, which is not installed.",
+                "Install it: pip install 'livepro[events]'.",
+            ) from None
+        out.append(
+            CacheSim(
+                args.I1, args.D1, args.LL, caches=args.cachesim or bool(shapes), branches=args.branch_sim
+            )
+        )
+    elif shapes or args.cachegrind_out_file:
+        option = f"--{next(iter(shapes))}" if shapes else "--cachegrind-out-file"
+        raise LiveproError(f"{option} is for the simulator.", "Ask for that, too: --cachesim.")
+    return out
+
+
 _REGION = """\
 Counting begins when a thread first comes to --start-at and, from there,
 --skip instructions later; it ends when one comes to --stop-at, or after
@@ -140,6 +199,7 @@ def measuring(
     """What `livepro.run` and `livepro.attach` are told alike, from a command line."""
     return {
         "engine": args.engine,
+        "analyses": analyses_of(args),
         "interval_size": plan.interval_size,
         "bbv_dialect": plan.rule.dialect.value,
         "start_at": args.start_at,

@@ -20,7 +20,7 @@ from livepro.analyses.itypes import itypes, other_items
 from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
 from livepro.cli import checks
 from livepro.errors import LiveproError
-from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
+from livepro.formats import cachegrind, expbbv, files, itypes_spec, json_report, mica, simd_csv
 from livepro.isa.vocabulary import vocabulary
 from livepro.linux.inlined import Inlining
 from livepro.linux.lines import PATIENCE, LineTables
@@ -43,6 +43,7 @@ DEFAULT_VECTORS = "bb.out.%p"
 JSON_NAME = "livepro.json"
 SIMD_NAME = "simd.csv"
 PC_NAME = "pc.out.%p"
+CACHEGRIND_NAME = "cachegrind.out.%p"
 VECTOR_ANALYSIS = "bbv"
 
 
@@ -62,6 +63,7 @@ class Plan:
     vectors: str = ""
     pc: str = ""
     itypes: str = ""
+    cachegrind: str = ""
     vectors_option: str = "--bb-out-file"
     pc_option: str = "--pc-out-file"
     rule: CutRule = field(default_factory=lambda: CutRule(DEFAULT_INTERVAL))
@@ -99,6 +101,8 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         simd=args.simd_csv or (str(Path(into, SIMD_NAME)) if into is not None and "simd" in chosen else ""),
         vectors="" if args.instr_count_only else vectors,
         pc=args.pc_out_file or conventional(PC_NAME, VECTOR_ANALYSIS),
+        cachegrind=args.cachegrind_out_file
+        or (conventional_cachegrind(in_directory) if args.cachesim or args.branch_sim else ""),
         itypes=into if into is not None and "itypes" in chosen else "",
         vectors_option="--bb-out-file"
         if args.bb_out_file
@@ -130,6 +134,8 @@ def check(args: argparse.Namespace, out: Plan, environment: Mapping[str, str]) -
     }
     if out.vectors_option == "--interval-size" and out.vectors:
         given["--interval-size"] = files.expand(out.vectors, 1, environment, "--interval-size")
+    if out.cachegrind:
+        given["--cachegrind-out-file"] = files.expand(out.cachegrind, 1, environment, "--cachegrind-out-file")
     for option, name in given.items():
         files.check_writable(name, option)
     checks.distinct(given)
@@ -150,6 +156,7 @@ def write(
         (out.itypes, lambda: write_itypes(Path(out.itypes), result, out.spec)),
         (out.vectors, lambda: warnings.extend(write_vectors(out, result, environment))),
         (out.pc, lambda: write_pc(out, result, environment)),
+        (out.cachegrind, lambda: write_cachegrind(out, result, environment)),
     ]
     for name, job in jobs:
         if not name:
@@ -234,6 +241,28 @@ def write_vectors(out: Plan, result: RunResult, environment: Mapping[str, str]) 
                 written = expbbv.write_vectors(stream, vectors, trailer)
             warnings.append(expbbv.simpoint_warning(path, written))
     return [warning for warning in warnings if warning]
+
+
+def conventional_cachegrind(directory: str) -> str:
+    """Cachegrind's own name for its file."""
+    return f"{directory}/{CACHEGRIND_NAME}" if directory else CACHEGRIND_NAME
+
+
+def write_cachegrind(out: Plan, result: RunResult, environment: Mapping[str, str]) -> None:
+    """A file for each process image that the simulator saw."""
+    told = result.analyses.get("cachesim", [])
+    pattern, option = out.cachegrind, "--cachegrind-out-file"
+    names = files.names_for_images(pattern, [(t["pid"], t["image"]) for t in told], environment, option)
+    for name, process in zip(names, told, strict=True):
+        found = process["result"]
+        profile = cachegrind.Profile(
+            tuple(found["events"]),
+            " ".join(process["command"]),
+            [f"{cache} cache:         {shape}" for cache, shape in found["caches"].items()],
+            {(file, function, line): tuple(counts) for file, function, line, *counts in found["lines"]},
+        )
+        with files.open_text(name) as stream:
+            cachegrind.write(stream, profile)
 
 
 def write_pc(out: Plan, result: RunResult, environment: Mapping[str, str]) -> None:

@@ -38,6 +38,8 @@ examples:
   livepro run --tier c2 --simd-csv c2.csv -- java -jar app.jar
   livepro run --start-at main --count 100M -- ./prog
   livepro run --start-at libz!deflate --stop-at libz!deflateEnd -- ./prog
+  livepro run --cachesim --branch-sim -- ./prog
+  livepro run --analysis pages --analysis mine.py:Strides -- ./prog
   livepro run --itypes-spec groups.txt --analyses itypes -- ./prog
 
 In the names of basic block vector files %p is the process id, %q{VAR} the

@@ -19,6 +19,7 @@ from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
 from livepro.engines.rescue import Homing, OwnCode, Rescue
+from livepro.engines.stream.recorder import Recorder
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
@@ -47,7 +48,8 @@ class EngineOptions(NamedTuple):
     `kept` is the directory in which translated code is kept from run to run
     (None: nowhere). `region` is the part of the run that counts (None: all). `cache_size` is about how
     many bytes translated code may take in each process (None: as many as the engine likes); where it
-    would be more, all is dropped and translated anew.
+    would be more, all is dropped and translated anew. `stream` records the event stream (None: it is
+    not recorded).
     """
 
     follow_children: bool = True
@@ -56,6 +58,7 @@ class EngineOptions(NamedTuple):
     kept: Path | None = None
     region: Region | None = None
     cache_size: int | None = None
+    stream: Recorder | None = None
 
 
 class Engine(ABC):

@@ -107,6 +107,10 @@ class Regional(Engine):
             self._at_region(state)
         if block.look[index]:
             state.before = state.thread.registers()
+        if state.trace is not None:
+            state.trace.attempt(block.code, index)
+            state.expected = NEVER
+            return
         state.expected = block.expect[index] if self._may_run(state, len(block.code)) else NEVER
 
     def _measured(self) -> list[StepThread]:

@@ -19,6 +19,7 @@ from livepro.engines.decoding import Decoding
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread
+from livepro.engines.stream.stepping import StepTrace
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -171,6 +172,8 @@ class StepEngine(Decoding):
             # kernel/signal.c): a handler of the program's own would be lost by stepping.
             ptrace.unblock(state.thread.tid, signal.SIGTRAP)
             self._leave(state, index + state.held)
+            if state.trace is not None:
+                state.trace.goes_on(code.addresses[index + state.held])
             self._enter(state, pc)
             self.resume(state.thread)
             return False
@@ -255,6 +258,8 @@ class StepEngine(Decoding):
                 return  # one iteration of several: not retired yet
         if quirk is not Quirk.NONE:
             self._after_quirk(state, quirk, returned=pc == addresses[index + 1])
+        if state.trace is not None:
+            state.trace.retired(index)
         state.held = False
         after = index + 1
         if quirk is Quirk.SHADOW and after < len(code) and (pc != addresses[after] or code.reps[after]):
@@ -265,12 +270,12 @@ class StepEngine(Decoding):
         if after == len(addresses) - 1:
             if not stepping.may_follow(code, pc):
                 self._unexplained += 1
-                state.tally.complete(block.row)
+                self._complete(state)
                 self._enter(state, pc)
             else:
-                state.tally.complete(block.row)
+                self._complete(state)
                 self._enter(state, pc)
-                if self._plain(state, pc):
+                if state.trace is None and self._plain(state, pc):
                     block.link(state.block)
         elif pc == addresses[after]:
             state.index = after
@@ -293,7 +298,7 @@ class StepEngine(Decoding):
             state.index = reached
             self._arrive(state)
         else:
-            state.tally.complete(state.block.row)
+            self._complete(state)
             self._enter(state, pc)
 
     def _after_quirk(self, state: StepThread, quirk: Quirk, *, returned: bool) -> None:
@@ -312,9 +317,19 @@ class StepEngine(Decoding):
                 self.inprocess.answer(state.thread, state.tally, before, command)
                 state.asking = None
 
+    @staticmethod
+    def _complete(state: StepThread) -> None:
+        """The thread has executed its block as a whole."""
+        state.tally.complete(state.block.row)
+        if state.trace is not None:
+            state.trace.complete()
+
     def _leave(self, state: StepThread, count: int) -> None:
         """The thread goes elsewhere after the block's first `count` instructions."""
         state.tally.prefix(state.block.row, count)
+        if state.trace is not None:
+            repeats = state.index == count and state.block.code.reps[count]
+            state.trace.leave(count, state.before if repeats else None)
         state.held = False
 
     def _enter(self, state: StepThread, pc: int) -> None:
@@ -349,6 +364,9 @@ class StepEngine(Decoding):
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = StepThread(thread, tally, record, self._decode(thread.process, record, pc))
+        if self.options.stream is not None:
+            stream = self.options.stream.thread(thread, record, self.isa)
+            state.trace = StepTrace(self.options.stream, stream, self.isa)
         self._states[thread.tid] = state
         self._enter(state, pc)
         stepping.hold(self.isa, state)
@@ -358,6 +376,7 @@ class StepEngine(Decoding):
         if state is not None:
             self._leave(state, state.index + state.held)
             stepping.unstep(self.isa, thread, state.held)
+            self._end_trace(state)
         self.tracer.release(thread)
         return True
 
@@ -372,6 +391,7 @@ class StepEngine(Decoding):
             in_exec or state.held or self._pc(thread.tid) == code.addresses[index + 1]
         )
         self._leave(state, index + entered)
+        self._end_trace(state)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._states.pop(thread.tid, None)
@@ -379,3 +399,9 @@ class StepEngine(Decoding):
             # Killed without a last word. A thread that was sent into a system
             # call had entered it: livepro lets no thread wait before one.
             self._leave(state, state.index + (state.block.code.quirks[state.index] is Quirk.SYSCALL))
+            self._end_trace(state)
+
+    @staticmethod
+    def _end_trace(state: StepThread) -> None:
+        if state.trace is not None:
+            state.trace.end()

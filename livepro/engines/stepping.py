@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.stream.stepping import StepTrace
 from livepro.engines.window import Position
 from livepro.errors import LiveproError
 from livepro.isa.base import CodeBlock, Isa, Quirk
@@ -79,7 +80,7 @@ class StepThread:
     `held`, that a system call has been entered and will be restarted, so it has
     yet to be counted; `muddled`, that the kernel takes the tracer's trap flag
     for the program's until a resumption without stepping; `asking`, where it stands
-    while a command of its own is carried out.
+    while a command of its own is carried out; `trace`, its event stream (None: it is not recorded).
     """
 
     __slots__ = (
@@ -96,6 +97,7 @@ class StepThread:
         "suspect",
         "tally",
         "thread",
+        "trace",
     )
 
     def __init__(
@@ -114,6 +116,7 @@ class StepThread:
         self.held = False
         self.muddled = False
         self.asking: Position | None = None
+        self.trace: StepTrace | None = None
 
     @property
     def position(self) -> Position:

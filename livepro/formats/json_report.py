@@ -14,7 +14,8 @@ with ``rate_margin``, half of the 95 % confidence interval, and the ``total`` th
 ``total_margin``; margins are null for one window), ``timeline`` (null, or ``seconds`` since the start and
 what had been executed by then: ``instructions``, ``simd``, and the same of ``threads``, from the
 ``first`` moment that each was seen at; ``phases``, their ``seconds`` and ``phase``; ``left_out``
-threads), the totals, ``processes`` and ``snapshots``.
+threads), ``analyses`` (of the event stream: by name a list with the ``pid``, ``image``, ``command``,
+``result`` and ``report``, its lines, of each process), the totals, ``processes`` and ``snapshots``.
 
 The totals, of the run, of each process and of each thread:
 ``instructions``; ``rep_instructions`` (executions of rep-prefixed

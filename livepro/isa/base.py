@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from livepro.isa.access import Access, MachineState
 from livepro.model import Flow, Instruction
 
 
@@ -178,6 +179,8 @@ class Isa(Protocol):
     call; nothing has been executed since."""
 
     hardware_breakpoint: HardwareBreakpoint | None
+    vector_registers: int
+    """NT_* note type of the register set that `MachineState.vectors` gives."""
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         """Decode from `address` to the first terminator or the end of `code`.
@@ -188,6 +191,17 @@ class Isa(Protocol):
 
     def describe(self, code: bytes) -> Instruction:
         """Facts about the one instruction encoded in `code` (memoised)."""
+
+    def accesses(self, code: bytes, address: int) -> tuple[Access, ...]:
+        """What the instruction `code`, at `address`, reads and writes in memory, in order (memoised).
+        Raises LiveproError where livepro cannot tell."""
+
+    def access_words(self, access: Access, machine: MachineState) -> list[int]:
+        """The words of an access (see `isa.access.Pattern`) of the instruction that a stopped thread is
+        about to execute. Of a repeated string operand the second is the first."""
+
+    def access_words_after(self, access: Access, words: list[int], registers: Any) -> list[int]:
+        """The words once the instruction is over, or interrupted, given the registers then."""
 
     def disassemble(self, code: bytes, address: int) -> str:
         """`code`'s one instruction as text, its targets as seen from `address`."""

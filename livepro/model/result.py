@@ -92,7 +92,9 @@ class RunResult:
     figures (stops, blocks ...), `warnings` what the user should know about the counts, `snapshots`
     those taken, in order, `region` the part of the run that was to be counted (None: all),
     `sampling` the windows that it was measured in (None: from beginning to end), `timeline` how fast
-    it went meanwhile (None: that was not asked for)."""
+    it went meanwhile (None: that was not asked for), `analyses` what each analysis of the event stream
+    told: a dictionary for each process image, with its `pid`, `image`, `command`, the `result` and the
+    `report`, its lines."""
 
     engine: str
     command: tuple[str, ...]
@@ -106,6 +108,7 @@ class RunResult:
     region: RegionResult | None = None
     sampling: SamplingResult | None = None
     timeline: Timeline | None = None
+    analyses: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:

@@ -10,7 +10,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
-from typing import NamedTuple, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -114,6 +114,8 @@ def print_summary(
         hottest(page, run)
         if told := advice.names(result):
             page.print(Text("\nnote: ", "bold cyan").append(told, "default"))
+    for name, outcome in result.analyses.items():
+        analysis(page, name, outcome)
     if result.snapshots:
         snapshot_table(page, snapshots.rows(result))
     if stats and result.stats:
@@ -132,6 +134,15 @@ def sampled(sampling: SamplingResult) -> str:
             f" +- {scaled(found.margin)} (95 %), {scaled(found.total)} +- {scaled(found.total_margin)} in all"
         )
     return text
+
+
+def analysis(page: Page, name: str, told: Sequence[dict[str, Any]]) -> None:
+    """What an analysis of the event stream told, process by process."""
+    for process in told:
+        note = f"pid {process['pid']} {' '.join(process['command'])}" if len(told) > 1 else ""
+        page.title(name, note)
+        for line in process["report"]:
+            page.print(Text(" " * INDENT + line))
 
 
 def heading(page: Page, result: RunResult, run: RunView) -> None:

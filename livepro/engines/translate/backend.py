@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.isa.base import StoppedThread
@@ -61,8 +62,21 @@ class Reader(Protocol):
         """Flags that a block may read before it has overwritten them (None: any block)."""
 
 
+class Records(Protocol):
+    """What an emitter that records has."""
+
+    blocks: StreamBlocks
+
+
 class Emitter(Protocol):
     """Turns blocks into their copies."""
+
+    @property
+    def recording(self) -> Records | None:
+        """What records the executions of its copies (None: nothing does)."""
+
+    def record(self, blocks: StreamBlocks) -> None:
+        """Record from now on; blocks have numbers in `blocks`. Raises LiveproError where that cannot be."""
 
     def emit(
         self,

@@ -119,7 +119,8 @@ class Stop:
     the index of the instruction there, where to `resume` in the block's copy as it was, and whether
     the block was counted; "changed" the block, the index of the instruction the thread is at,
     and whether the block was counted;
-    "budget" the block and where to `resume`. (Exits, the many, are in `CodeSpace.exits`.)"""
+    "budget" and "full" (a chunk of records) the block and where to `resume`. (Exits, the many, are in
+    `CodeSpace.exits`.)"""
 
     kind: str
     block: Block | None = None

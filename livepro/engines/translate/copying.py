@@ -34,7 +34,7 @@ class CopiedTranslations(ChangingTranslations):
         cell = self.cells.take(own)
         if self.refill:
             self.memory.note_lengths(cell, (len(source.facts),), self.cells.range)
-        stubs = self._stubs(cache, source)
+        stubs = 0 if self.emitter.recording is not None else self._stubs(cache, source)
         details = self.emitter.emit(source, at, cell, self._live_out, self._check, owed, stubs)
         if not self.cells.original and (details.owed or details.more_budgets):
             details.owed = tuple((self._slot_of(cell), length) for cell, length in details.owed)
@@ -125,6 +125,7 @@ class CopiedTranslations(ChangingTranslations):
             details.natives
             or details.changes
             or details.budget
+            or details.full
             or details.cold
             or details.more_budgets
             or check is not Check.NEVER

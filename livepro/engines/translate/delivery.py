@@ -97,6 +97,8 @@ class SignalDelivery(Settler):
         thread = state.thread
         tid = thread.tid
         self._restore_mask(state)
+        if state.trace is not None:
+            state.trace.goes_on(pc)
         setattr(registers, self.isa.registers.pc, pc)
         if info is not None:
             ptrace.set_signal_info(tid, info)
@@ -157,6 +159,8 @@ class SignalDelivery(Settler):
         stop, state.native = state.native, None
         if stop is not None and stop.block is not None:
             self._uncount(state, stop.block, stop.index + (pc != state.at), counted=stop.counted)
+        if state.trace is not None:
+            state.trace.goes_on(pc)
         state.mode = Mode.DELIVERING
         state.at = pc
         ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)

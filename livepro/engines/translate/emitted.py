@@ -108,7 +108,8 @@ class Emitted:
     sequence, and the blocks then executed but not counted yet, as (slot, length); `owed` the
     like when it begins, which it counts before itself, with `more_budgets` (stop, resume,
     slot); `dirty` the offsets (from, to) between which a register that is overwritten there
-    holds something else, so that no boundary is exact.
+    holds something else, so that no boundary is exact; `recorded` the offset from which on the block has a
+    record, `full` that of an int3 where the chunk of records is full, with the offset to go on at.
     """
 
     # Class attributes are the defaults: most copies have none of the rare things.
@@ -133,6 +134,8 @@ class Emitted:
     owed: tuple[tuple[int, int], ...] = ()
     more_budgets: tuple[tuple[int, int, int], ...] = ()
     dirty: tuple[int, int] = (0, 0)
+    recorded: int = 0
+    full: tuple[int, int] | None = None
 
     def __init__(self) -> None:
         self.code = bytearray()

@@ -21,6 +21,7 @@ from livepro.engines.translate.homing import TranslateHoming
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
+from livepro.engines.translate.recorded import TranslateTrace
 from livepro.engines.translate.regions import Regions
 from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -57,6 +58,7 @@ class TranslateEngine(Regions):
         state = TranslatedThread(thread, record, tally, space, area)
         state.words[: layout.COUNTERS // 8] = 0
         state.keep_countdown(self._countdown)
+        self._record(state)
         self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
         if self.options.cut is not None:
             state.clock = IntervalClock(state.counters, state.budget, tally, space, self.options.cut)
@@ -86,6 +88,15 @@ class TranslateEngine(Regions):
             self._prepare_native(state, pc)  # it will fault there
         else:
             self._write_pc(thread.tid, start)
+
+    def _record(self, state: TranslatedThread) -> None:
+        """Begin a thread's event stream, if there are any."""
+        recorder, recording = self.options.stream, state.space.emitter.recording
+        if recorder is not None and recording is not None:
+            # A forked child's copies name blocks as its parent's do.
+            recorder.image(state.record, self.isa).blocks = recording.blocks
+            stream = recorder.thread(state.thread, state.record, self.isa)
+            state.trace = TranslateTrace(recorder, stream, recording.blocks, state.words, self.isa)
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
@@ -186,6 +197,8 @@ class TranslateEngine(Regions):
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
         emitter = self._backend.emitter(data.base, self._watched, self._countdown)
+        if self.options.stream is not None:
+            emitter.record(self.options.stream.image(self.records[process], self.isa).blocks)
         space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
         space.region = self.region
         space.limit(self.options.cache_size)
@@ -210,6 +223,8 @@ class TranslateEngine(Regions):
                 if place.at_rep:
                     self._refund(state, place, thread.registers())
                 counted, _ = place.block.charge(pc)
+                if state.trace is not None:
+                    state.trace.exits_at(place.block, pc)
                 self._uncount(state, place.block, place.executed, counted=counted)
         elif state.native is not None and state.native.block is not None:
             stop = state.native
@@ -228,6 +243,8 @@ class TranslateEngine(Regions):
     def _close(self, state: TranslatedThread) -> None:
         """Take a thread's counters down and give its area back."""
         super()._close(state)
+        if state.trace is not None:
+            state.trace.end()
         state.space.generated.repair()
         self._deferring.pop(state.thread.tid, None)
         self._changing.discard(state.thread.tid)

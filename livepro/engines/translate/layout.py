@@ -70,6 +70,8 @@ REFILL_EACH = 0xE8
 """The most instructions that blocks with an allowance had, each counted once, when they were taken back."""
 REFILL_ENDED = 0xF0
 """Not 0 if the thread has taken all allowances back, and gives out no more."""
+RECORD = 0xF8
+"""Where the thread's next record begins, from the area's start, if it is recorded."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
@@ -87,7 +89,12 @@ MORE = COUNTERS + MAX_SLOTS * 8
 not counted there (`allowances`)."""
 TOUCHED = MORE + MAX_SLOTS * 8
 """A byte for each group of counters: not 0 if one may have changed since the tracer took note."""
-AREA_SIZE = TOUCHED + PAGE
+RECORDS_END = 3 << 24
+"""Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
+not before that in the chunk."""
+RECORDS_MORE = 1 << 16
+"""What a record that begins in the chunk may take behind it, so that it need not be asked before."""
+AREA_SIZE = RECORDS_END + RECORDS_MORE
 DATA_SIZE = LENGTHS + MAX_SLOTS * 4
 """Of the data window."""
 AREAS_PER_WINDOW = 32

@@ -45,7 +45,7 @@ class CacheRoom(Deferring):
 
     def _open_shelf(self) -> Shelf | None:
         """Where translations are kept, if they are to be."""
-        if self.options.kept is None or not self._backend.movable:
+        if self.options.kept is None or self.options.stream is not None or not self._backend.movable:
             return None
         kind = (self.isa.name, int(self._countdown), sorted(self._watched.items(), key=str))
         return Shelf(self.options.kept, repr(kind))

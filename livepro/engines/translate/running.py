@@ -130,6 +130,9 @@ class CacheRunner(SteppedCalls):
         elif kind == "budget":
             self._budget_spent(state, stop)
             self._go(state, stop.resume)
+        elif kind == "full":
+            self._full(state, stop)
+            self._go(state, stop.resume)
         elif kind == "region":
             self._at_region(state, stop)
 
@@ -205,6 +208,13 @@ class CacheRunner(SteppedCalls):
             state.clock.ran_out(stop.block.slot)
         state.budget.level()
 
+    @staticmethod
+    def _full(state: TranslatedThread, stop: Stop) -> None:
+        """The thread's chunk of records is full."""
+        assert state.trace is not None
+        assert stop.block is not None
+        state.trace.full(stop.block)
+
     def _changed(self, state: TranslatedThread, stop: Stop) -> None:
         """The program has changed code that was translated."""
         registers = state.thread.registers()
@@ -230,6 +240,8 @@ class CacheRunner(SteppedCalls):
         assert block is not None
         state.native = stop
         self._prepare_native(state, block.source.pc + block.source.offsets[stop.index])
+        if state.trace is not None:
+            state.trace.stepping(block, stop.index, state.thread.registers)
         if block.source.facts[stop.index].flow is Flow.SYSCALL:
             self._before_system_call(state)
         elif state.mask is not None:
@@ -283,6 +295,8 @@ class CacheRunner(SteppedCalls):
             # Not known when it was stepped: known now, or it could not have run.
             block = state.space.uncopied(state.at)
             if block is not None:
+                if state.trace is not None:
+                    state.trace.stepping(block, 0, lambda: state.before)
                 self._uncount(state, block, 1, counted=False)
             self._leave_native(state)
             self._enter(state, pc)
@@ -292,6 +306,8 @@ class CacheRunner(SteppedCalls):
         source = block.source
         self._leave_native(state)
         executed = index + 1
+        if state.trace is not None:
+            state.trace.stepped(state.thread.registers, recorded=stop.counted)
         if source.facts[index].flow is Flow.SYSCALL:
             self._after_system_call(state, returned=pc == source.pc + source.offsets[executed])
         if executed < len(source.facts) and stop.resume and pc == source.pc + source.offsets[executed]:
@@ -314,6 +330,8 @@ class CacheRunner(SteppedCalls):
 
     def _uncount(self, state: TranslatedThread, block: Block, count: int, *, counted: bool) -> None:
         """The thread left `block` after its first `count` instructions."""
+        if state.trace is not None:
+            state.trace.left(block, count, state.thread.registers, recorded=counted)
         tally = state.tally
         whole = count == len(block.source.facts)
         tally.entries[block.slot] += whole - counted

@@ -123,6 +123,10 @@ class Settler(CacheRunner):
             self._budget_spent(state, stop)
             setattr(registers, self.isa.registers.pc, stop.resume)
             return False
+        if stop.kind == "full":
+            self._full(state, stop)
+            setattr(registers, self.isa.registers.pc, stop.resume)
+            return False
         if stop.kind == "native":
             # The boundary is the native instruction itself.
             block = stop.block
@@ -178,6 +182,8 @@ class Settler(CacheRunner):
 
     def _refund(self, state: TranslatedThread, place: Place, registers: Any) -> None:
         """Iterations charged for a rep instruction that has them yet to do."""
+        if state.trace is not None:
+            state.trace.interrupted(registers)
         source = place.block.source
         encoding = source.code[source.offsets[place.index] : source.offsets[place.index + 1]]
         at = layout.REP_ITERATIONS // 8

@@ -14,6 +14,7 @@ from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.counters import ThreadCounters
 from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.intervals import IntervalClock
+from livepro.engines.translate.recorded import TranslateTrace
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
 from livepro.tracee import TracedThread
@@ -45,7 +46,7 @@ class TranslatedThread:
     that it executes natively, `within` the block that it is in where that is known beforehand. `furthest`
     is the block whose counter slot, and which of its executions, it was last found in, and how many of
     the block's instructions it had executed then. `led_to` is the cache address that it has been put at and
-    is yet to go on from (0: none).
+    is yet to go on from (0: none). `trace` is its event stream (None: it is not recorded).
     """
 
     __slots__ = (
@@ -74,6 +75,7 @@ class TranslatedThread:
         "streak",
         "tally",
         "thread",
+        "trace",
         "within",
         "words",
     )
@@ -108,6 +110,7 @@ class TranslatedThread:
         self.led_to = 0
         self.repeating = b""
         self.within: Block | None = None
+        self.trace: TranslateTrace | None = None
 
     @property
     def area_address(self) -> int:

@@ -329,6 +329,9 @@ class Translations(CodeFiles):
         if details.budget is not None:
             stop, resume = details.budget
             stops[at + stop] = Stop("budget", block, resume=at + resume)
+        if details.full is not None:
+            stop, resume = details.full
+            stops[at + stop] = Stop("full", block, resume=at + resume)
         if details.cold is not None:
             at = block.cold + details.cold.stop
             stops[at] = Stop("budget", block, resume=at + 1)

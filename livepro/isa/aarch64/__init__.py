@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from livepro.isa.aarch64 import exclusive, registers, stepping, syscalls
 from livepro.isa.aarch64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
+from livepro.isa.access import Access, MachineState
 from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
 from livepro.model import Instruction
 
@@ -21,6 +22,7 @@ class AArch64:
     breakpoint = BREAKPOINT
     call_trap = stepping.CALL_TRAP
     hardware_breakpoint = HARDWARE_BREAKPOINT
+    vector_registers = 0x405  # NT_ARM_SVE: include/uapi/linux/elf.h
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.aarch64.decoder import decode_block
@@ -31,6 +33,19 @@ class AArch64:
         from livepro.isa.aarch64.describe import describe
 
         return describe(code)
+
+    def accesses(self, code: bytes, address: int) -> tuple[Access, ...]:
+        from livepro.isa.aarch64.accesses import accesses
+
+        return accesses(code, address)
+
+    def access_words(self, access: Access, machine: MachineState) -> list[int]:
+        from livepro.isa.aarch64.accesses import words_before
+
+        return words_before(access, machine)
+
+    def access_words_after(self, access: Access, words: list[int], registers: Any) -> list[int]:
+        return words
 
     def disassemble(self, code: bytes, address: int) -> str:
         from livepro.isa.aarch64.describe import disassemble

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from livepro.isa.access import Access, MachineState
 from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
 from livepro.isa.x86_64 import exclusive, registers, stepping, syscalls
 from livepro.isa.x86_64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
@@ -21,6 +22,7 @@ class X86_64:
     breakpoint = BREAKPOINT
     call_trap = stepping.CALL_TRAP
     hardware_breakpoint = HARDWARE_BREAKPOINT
+    vector_registers = 0x202  # NT_X86_XSTATE: include/uapi/linux/elf.h
 
     def decode_block(self, code: bytes, address: int) -> CodeBlock:
         from livepro.isa.x86_64.decoder import decode_block
@@ -31,6 +33,21 @@ class X86_64:
         from livepro.isa.x86_64.describe import describe
 
         return describe(code)
+
+    def accesses(self, code: bytes, address: int) -> tuple[Access, ...]:
+        from livepro.isa.x86_64.accesses import accesses
+
+        return accesses(code, address)
+
+    def access_words(self, access: Access, machine: MachineState) -> list[int]:
+        from livepro.isa.x86_64.accesses import words_before
+
+        return words_before(access, machine)
+
+    def access_words_after(self, access: Access, words: list[int], registers: Any) -> list[int]:
+        from livepro.isa.x86_64.accesses import words_after
+
+        return words_after(access, words, registers)
 
     def disassemble(self, code: bytes, address: int) -> str:
         from livepro.isa.x86_64.describe import disassemble

@@ -27,6 +27,7 @@ from livepro.engines.translate.aarch64.facts import Exclusive, Facts, Kind
 from livepro.engines.translate.backend import Owed
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
+from livepro.errors import LiveproError
 
 _NEVER = 1 << 32  # an offset behind any copy
 _NUMBER = 8  # the register with a system call's number
@@ -35,6 +36,12 @@ _NUMBER = 8  # the register with a system call's number
 class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     with a `countdown` each counter has the interval check."""
+
+    recording = None
+
+    def record(self, blocks: object) -> None:
+        """See `Emitter`."""
+        raise LiveproError("The translate engine cannot record AArch64 programs yet.", "Use `--engine step`.")
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)

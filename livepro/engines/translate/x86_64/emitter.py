@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
+from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import WHEN_TOLD, Owed
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field, Landing
@@ -19,6 +20,7 @@ from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
+from livepro.engines.translate.x86_64.recording import Recording, free_at_start
 from livepro.engines.translate.x86_64.refilling import Refilling
 from livepro.engines.translate.x86_64.repeating import repeat
 from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
@@ -31,6 +33,7 @@ _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_
 _LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
 
 _NEVER = 1 << 32  # an offset behind any copy
+_BEFORE_ALL = -2  # a block that is recorded is counted at its start
 _NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
 
 _unpack_i32 = struct.Struct("<i").unpack_from
@@ -48,11 +51,16 @@ class Emitter(CounterEmitter):
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
         self._watched = watched
+        self.recording: Recording | None = None
         self._refill = Refilling(data).code if self._allowing else b""
         self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
             encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
         )
+
+    def record(self, blocks: StreamBlocks) -> None:
+        """See `Emitter`."""
+        self.recording = Recording(blocks)
 
     # -- writing
 
@@ -79,7 +87,13 @@ class Emitter(CounterEmitter):
         out, runs = emitted.code, emitted.runs
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
-        counter, borrows = self._place_counter(emitted, block, live_out)
+        recording = self.recording
+        plan = None if recording is None else recording.plan(block)
+        if plan is None:
+            counter, borrows = self._place_counter(emitted, block, live_out)
+        else:
+            counter, borrows = _BEFORE_ALL, 16
+            special = sorted({*special, *plan.before, *plan.behind, *plan.stepped})
         if check is Check.ENTRY:
             # In an aligned word, so that it can be made to do nothing while threads run there
             # (SDM vol. 3, 9.1.1); one instruction, with what is in front.
@@ -94,6 +108,8 @@ class Emitter(CounterEmitter):
             emitted.skip = len(out) - 4
             self._compare_source(emitted, block, 0)
             special = range(len(facts_of))
+        if recording is not None and plan is not None:
+            recording.begin(emitted, plan, free_at_start(block), slot)
         runs.append((0, len(out)))
         table = jump_table(block) if stubs else None
         if table is not None:
@@ -102,7 +118,9 @@ class Emitter(CounterEmitter):
             special = [*special[:-1], len(facts_of) - 2]  # both instructions in one
         number = -1
         start = 0  # where the run of instructions not yet copied begins
-        for index in special if counter < 0 or counter in special else sorted((*special, counter)):
+        for index in (
+            special if plan is not None or counter < 0 or counter in special else sorted((*special, counter))
+        ):
             facts = facts_of[index]
             here = offsets[index]
             out += code[start:here]
@@ -111,6 +129,15 @@ class Emitter(CounterEmitter):
                 self._count(emitted, slot, len(facts_of), borrows)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
+            if recording is not None and plan is not None:
+                if index in plan.before:
+                    recording.add(emitted, plan, plan.before[index])
+                if index in plan.stepped:
+                    runs.append((index, len(out)))
+                    self._native(emitted, index)
+                    start = offsets[index + 1]
+                    runs.append((index + 1, len(out)))
+                    continue
             runs.append((index, len(out)))
             if table is not None and index == len(facts_of) - 2:
                 branch_by_table(emitted, table, stubs, len(facts_of))
@@ -130,6 +157,8 @@ class Emitter(CounterEmitter):
                 self._relocated(emitted, encoding, facts.displacement, block.pc + start, at)
             elif kind is Kind.REP:
                 repeat(emitted, encoding, index)
+                if recording is not None and plan is not None:
+                    recording.add(emitted, plan, plan.behind[index])
             elif kind is Kind.SYSCALL:
                 if block.leaves and start == offsets[-1]:
                     self._return_from_signal(emitted, block.end)
@@ -139,7 +168,7 @@ class Emitter(CounterEmitter):
             elif kind is Kind.NATIVE:
                 self._native(emitted, index)
             else:
-                self._terminator(emitted, block, facts, encoding, at, slot, counts=counter < 0)
+                self._terminator(emitted, block, facts, encoding, at, slot, counts=counter == -1)
             runs.append((index + 1, len(out)))
         out += code[start : offsets[-1]]
         if block.cut:

@@ -1,0 +1,86 @@
+"""What an engine that records has: the blocks of each image, a stream for each thread, and the sink."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.recording import ImageRecord
+from livepro.engines.stream.blocks import StreamBlocks
+from livepro.isa.base import Isa
+from livepro.tracee import TracedThread
+
+Words = npt.NDArray[np.uint64]
+
+
+class StreamImage:
+    """One process image that is recorded, `number` in order of start."""
+
+    def __init__(self, number: int, record: ImageRecord, isa: Isa) -> None:
+        self.number = number
+        self.process = record.process
+        self.blocks = StreamBlocks(isa)
+
+
+class StreamThread:
+    """One thread that is recorded: `number` counts those of the run, from 0."""
+
+    def __init__(self, number: int, thread: TracedThread, image: StreamImage) -> None:
+        self.number = number
+        self.thread = thread
+        self.image = image
+
+
+class Sink(Protocol):
+    """Who takes what is recorded. Called from the engine's thread; may make it wait."""
+
+    def begin(self, thread: StreamThread) -> None:
+        """A thread begins."""
+
+    def chunk(self, thread: StreamThread, words: Words) -> None:
+        """The next words of a thread's stream: whole records. `words` are the sink's to keep."""
+
+    def end(self, thread: StreamThread) -> None:
+        """A thread has ended, or is not recorded any longer."""
+
+
+class Recorder:
+    """The streams of a run. `chunk_words` is about how many words a thread collects before the sink
+    is given them."""
+
+    def __init__(self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16) -> None:
+        self.sink = sink
+        self.addresses = addresses
+        self.chunk_words = chunk_words
+        self.words = 0
+        self.chunks = 0
+        self._images: dict[ImageRecord, StreamImage] = {}
+        self._threads = 0
+
+    def image(self, record: ImageRecord, isa: Isa) -> StreamImage:
+        """The stream's view of an image."""
+        found = self._images.get(record)
+        if found is None:
+            found = self._images[record] = StreamImage(len(self._images), record, isa)
+        return found
+
+    @property
+    def images(self) -> list[StreamImage]:
+        """All images, in order of start."""
+        return list(self._images.values())
+
+    def thread(self, thread: TracedThread, record: ImageRecord, isa: Isa) -> StreamThread:
+        """A thread begins."""
+        found = StreamThread(self._threads, thread, self.image(record, isa))
+        self._threads += 1
+        self.sink.begin(found)
+        return found
+
+    def deliver(self, thread: StreamThread, words: Words) -> None:
+        """Give the sink the next whole records of a thread."""
+        if len(words):
+            self.words += len(words)
+            self.chunks += 1
+            self.sink.chunk(thread, words)

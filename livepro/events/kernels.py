@@ -1,0 +1,336 @@
+"""From an analysis's plain functions to one compiled loop over records.
+
+The loop's source is made for the functions that there are, and written to a file of its own in
+livepro's cache: so numba keeps what it compiled, and finds it again for as long as neither the
+loop, nor the file that the functions are in, nor numba has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import linecache
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from livepro.engines.stream.blocks import FLOWS, StaticTables
+from livepro.errors import LiveproError
+from livepro.events.analysis import (
+    CALL,
+    CONDITIONAL,
+    HOOKS,
+    INDIRECT_CALL,
+    INDIRECT_JUMP,
+    JUMP,
+    RETURN,
+    Analysis,
+)
+from livepro.model import Flow
+
+MISSING = LiveproError(
+    "Analyses of the event stream are compiled by numba, which is not installed.",
+    "Install it: pip install 'livepro[events]'.",
+)
+
+_KINDS = {
+    Flow.BRANCH: CONDITIONAL,
+    Flow.JUMP: JUMP,
+    Flow.CALL: CALL,
+    Flow.INDIRECT_JUMP: INDIRECT_JUMP,
+    Flow.INDIRECT_CALL: INDIRECT_CALL,
+    Flow.RETURN: RETURN,
+}
+BRANCH_KINDS = np.array([_KINDS.get(flow, -1) for flow in FLOWS], np.int64)
+"""The kind of control transfer of each of `FLOWS`, -1 for none."""
+
+_TABLES = (
+    *("first", "address", "nbytes", "flow", "access_of", "pattern", "size_of", "kind_of", "lanes_of"),
+    *("branch_kinds", "last"),
+)
+
+_RESOLVE = """\
+if last[0] >= 0:
+    i = last[0]
+    goes = {target}
+    kind = branch_kinds[flow[i]]
+    taken = 1 if kind != 0 or goes != address[i] + nbytes[i] else 0
+    fn_branch(state, thread, i, address[i], goes, taken, kind)
+"""
+
+_ACCESSES = """\
+begin_access, end_access = access_of[i], access_of[i + 1]
+if begin_access < end_access and pattern[begin_access] == 1:
+    operands = end_access - begin_access
+    length = size_of[begin_access]
+    distance = words[at + 1] - words[at]
+    step = length if distance >= 0 else -length
+    for turn in range(abs(distance) // length):
+        for operand in range(operands):
+            fn_access(
+                state, thread, i, words[at + 2 * operand] + turn * step, length,
+                1 if kind_of[begin_access + operand] == 2 else 0,
+            )
+    at += 2 * operands
+else:
+    for a in range(begin_access, end_access):
+        how, length, lanes, does = pattern[a], size_of[a], lanes_of[a], kind_of[a]
+        if how == 0:
+            if does & 1:
+                fn_access(state, thread, i, words[at], length, 0)
+            if does & 2:
+                fn_access(state, thread, i, words[at], length, 2 if does & 1 else 1)
+            at += 1
+        elif how == 5:
+            fn_access(state, thread, i, words[at], words[at + 1], does >> 1)
+            at += 2
+        elif how == 4:
+            for lane in range(lanes):
+                if words[at] >> lane & 1:
+                    fn_access(state, thread, i, words[at + 1 + lane], length, does >> 1)
+            at += 1 + lanes
+        else:
+            mask = words[at + 1]
+            if how == 3:
+                active = 0
+                for lane in range(lanes):
+                    active += mask >> lane & 1
+                if active:
+                    fn_access(state, thread, i, words[at], active * length, does >> 1)
+            else:
+                begun = -1
+                for lane in range(lanes + 1):
+                    if lane < lanes and mask >> lane & 1:
+                        if begun < 0:
+                            begun = lane
+                    elif begun >= 0:
+                        fn_access(
+                            state, thread, i, words[at] + begun * length, (lane - begun) * length, does >> 1
+                        )
+                        begun = -1
+            at += 2
+"""
+
+_SKIP = """\
+for a in range(access_of[i], access_of[i + 1]):
+    how = pattern[a]
+    at += 1 if how == 0 else (1 + lanes_of[a] if how == 4 else 2)
+"""
+
+
+def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
+    """The source of the loop for these functions and these names of a state's arrays."""
+    names = [f"s_{name}" for name in state]
+    fields = ", ".join(state)
+    lines = [
+        "# Made by livepro (livepro/events/kernels.py).",
+        "from collections import namedtuple",
+        f"State = namedtuple('State', {state!r})",
+        f"def consume(words, thread, {', '.join(_TABLES)}, {', '.join(names)}):",
+        f"    state = State({', '.join(names)})  # {fields}",
+        "    at, n = 0, len(words)",
+        "    while at < n:",
+        "        head = words[at]",
+        "        at += 1",
+        "        flags = head >> 32 & 0xFF",
+        "        if flags & 4:",
+    ]
+
+    def add(indent: int, text: str) -> None:
+        lines.extend(textwrap.indent(text, " " * indent).splitlines())
+
+    if "branch" in hooks:
+        add(12, _RESOLVE.format(target="words[at]"))
+    add(12, "last[0] = -1\nat += 1\ncontinue")
+    add(8, "number = head & 0xFFFFFFFF\nbegin = first[number]\ncount = first[number + 1] - begin")
+    add(8, "extra = 0\nif flags & 1:\n    count = head >> 40\n    extra = flags >> 1 & 1")
+    if "branch" in hooks:
+        add(8, _RESOLVE.format(target="address[begin]"))
+    if "block" in hooks:
+        add(8, "fn_block(state, thread, begin, count)")
+    add(8, "for i in range(begin, begin + count + extra):")
+    if "instruction" in hooks:
+        add(12, "if i < begin + count:\n    fn_instruction(state, thread, i, address[i], nbytes[i])")
+    add(12, _ACCESSES if "access" in hooks else _SKIP)
+    add(8, "e = begin + count - 1\nlast[0] = e if flags == 0 and branch_kinds[flow[e]] >= 0 else -1")
+    return "\n".join(lines) + "\n"
+
+
+class Kernel:
+    """An analysis, compiled: `consume` sees a thread's records, `state` makes what it works on."""
+
+    def __init__(self, analysis: Analysis, name: str, directory: Path) -> None:
+        self.analysis = analysis
+        self.name = name
+        self._hooks = functions(analysis, name)
+        self._names = list(self._state())
+        self._consume = self._load(directory)
+
+    def _state(self) -> dict[str, np.ndarray[Any, Any]]:
+        state = dict(self.analysis.state())
+        for key, array in state.items():
+            if not isinstance(array, np.ndarray) or not key.isidentifier():
+                raise LiveproError(
+                    f"{self.name}: `state` gives {type(array).__name__} for '{key}'.",
+                    "It must return a dictionary of NumPy arrays by their names.",
+                )
+        return state
+
+    def state(self) -> list[np.ndarray[Any, Any]]:
+        """The arrays of a new state, in order."""
+        return list(self._state().values())
+
+    def grow(self, state: list[np.ndarray[Any, Any]], instructions: int) -> None:
+        """Give the arrays that have a row for each instruction as many, and one."""
+        for name in self.analysis.grows:
+            at = self._names.index(name)
+            array = state[at]
+            if len(array) <= instructions:
+                grown = np.zeros((instructions + 1, *array.shape[1:]), array.dtype)
+                grown[: len(array)] = array
+                state[at] = grown
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the arrays."""
+        return self._names
+
+    def consume(
+        self,
+        words: np.ndarray[Any, Any],
+        thread: int,
+        tables: StaticTables,
+        last: np.ndarray[Any, Any],
+        state: list[np.ndarray[Any, Any]],
+    ) -> None:
+        """See the records `words` (int64) of a thread; `last` (int64, 1) is what it remembers from chunk to
+        chunk, -1 at first."""
+        self._consume(
+            words,
+            thread,
+            tables.first,
+            tables.address.view(np.int64),
+            tables.bytes,
+            tables.flow,
+            tables.access,
+            tables.pattern,
+            tables.size,
+            tables.kind,
+            tables.lanes,
+            BRANCH_KINDS,
+            last,
+            *state,
+        )
+
+    def _load(self, directory: Path) -> Callable[..., None]:
+        try:
+            import numba
+        except ImportError:
+            raise MISSING from None
+        source = loop_source(self._hooks, self._names)
+        kernels = {name: numba.njit(nogil=True)(hook) for name, hook in self._hooks.items()}
+        tag = hashlib.sha256(source.encode())
+        for hook in self._hooks.values():
+            tag.update(hook.__qualname__.encode())
+            tag.update(_text_of(hook))
+        tag.update(
+            f"{numba.__version__} {sys.version_info[:2]} {sorted(vars(self.analysis).items())}".encode()
+        )
+        name = f"livepro_kernel_{tag.hexdigest()[:24]}"
+        module = _module(name, source, directory)
+        for hook_name, kernel in kernels.items():
+            setattr(module, f"fn_{hook_name}", kernel)
+        compiled = numba.njit(nogil=True, cache=module.__file__ is not None)(module.consume)
+        return compiled
+
+    def compile(self, tables: StaticTables) -> None:
+        """Compile it, or load what is kept, by seeing no records. Raises LiveproError that names the
+        line that cannot be compiled."""
+        try:
+            self.consume(np.zeros(0, np.int64), 0, tables, np.full(1, -1, np.int64), self.state())
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> LiveproError:
+        files = {inspect.getsourcefile(hook) for hook in self._hooks.values()}
+        text = str(error)
+        place = ""
+        for file, line in re.findall(r'File "([^"]+)", line (\d+)', text):
+            whole = next((f for f in files if f and (f == file or f.endswith("/" + file))), "")
+            if whole:
+                shown = linecache.getline(whole, int(line)).strip()
+                place = f"{whole}, line {line}: `{shown}` "
+        said = [line.strip() for line in re.sub("\x1b\\[[0-9;]*m", "", text).splitlines() if line.strip()]
+        reason = next(
+            (line for line in said if not line.startswith(("Failed in", "-", ">>>", "During", "File"))), "?"
+        )
+        return LiveproError(
+            f"{self.name} cannot be compiled. {place}({reason})",
+            "The functions of an analysis may use numbers, NumPy arrays and other such functions: numba's "
+            "manual lists what Python it compiles.",
+        )
+
+
+def functions(analysis: Analysis, name: str) -> dict[str, Callable[..., None]]:
+    """The functions of an analysis that see events. Raises LiveproError if there are none, or they do
+    not take what they are given."""
+    found = {}
+    for hook, parameters in HOOKS.items():
+        function = getattr(type(analysis), hook, None)
+        if function is None:
+            continue
+        given = [p.name for p in inspect.signature(function).parameters.values()]
+        if len(given) != len(parameters):
+            raise LiveproError(
+                f"{name}: `{hook}` takes ({', '.join(given)}).",
+                f"It must take ({', '.join(parameters)}), and no `self`.",
+            )
+        found[hook] = function
+    if not found:
+        raise LiveproError(
+            f"{name} has none of the functions {', '.join(HOOKS)}, so it would see nothing.",
+            "Give it one: def access(state, thread, instruction, address, size, write).",
+        )
+    if type(analysis).state is Analysis.state:
+        raise LiveproError(
+            f"{name} has no method `state`.", "Give it one that returns a dictionary of NumPy arrays."
+        )
+    return found
+
+
+def _text_of(hook: Callable[..., None]) -> bytes:
+    """The whole file that a function is in: what it uses may be anywhere there."""
+    file = inspect.getsourcefile(hook)
+    try:
+        return Path(file).read_bytes() if file else hook.__code__.co_code
+    except OSError:
+        return hook.__code__.co_code
+
+
+def _module(name: str, source: str, directory: Path) -> ModuleType:
+    """The module with that source, in a file in `directory` if that can be written."""
+    path = directory / f"{name}.py"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.write_text(source)
+            part.replace(path)
+        specification = importlib.util.spec_from_file_location(name, path)
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[name] = module
+        specification.loader.exec_module(module)
+    except OSError:
+        module = ModuleType(name)
+        module.__file__ = None
+        exec(compile(source, name, "exec"), vars(module))
+    return module

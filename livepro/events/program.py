@@ -1,0 +1,90 @@
+"""What events name by number: the instructions of a process, and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.stream.recorder import StreamImage
+from livepro.linux.lines import LineTables
+from livepro.model import ProcessResult
+
+
+class Program:
+    """The code that one process image executed, as results need it.
+
+    `address` and `size` (int64) are those of each instruction by its index; `block` (int64) the
+    number of its block. An instruction that is in several blocks has an index in each.
+    """
+
+    def __init__(self, image: StreamImage, process: ProcessResult) -> None:
+        tables, count = image.blocks.tables(), image.blocks.instructions
+        self.pid = image.process.pid
+        self.command = tuple(image.process.command)
+        self.address: npt.NDArray[np.int64] = tables.address[:count].view(np.int64)
+        self.size = tables.bytes[:count]
+        self.block = np.repeat(np.arange(len(image.blocks)), np.diff(tables.first[: len(image.blocks) + 1]))
+        self._image = image
+        self._machine = process.machine
+        self._table = process.table
+        self._order = np.argsort(process.table.address, kind="stable")
+        self._starts = process.table.address[self._order].astype(np.int64)
+        self._reach = int(process.table.size.max(initial=0))
+
+    def code(self, instruction: int) -> bytes:
+        """The bytes of an instruction."""
+        block = int(self.block[instruction])
+        at = int(self.address[instruction]) - self._image.blocks.blocks[block].address
+        return self._image.blocks.codes[block][at : at + int(self.size[instruction])]
+
+    def disassembly(self, instruction: int) -> str:
+        """An instruction as text."""
+        from livepro import isa
+
+        return isa.for_machine(self._machine).disassemble(
+            self.code(instruction), int(self.address[instruction])
+        )
+
+    def row(self, address: int) -> int:
+        """The row in the process's block table of a block that holds a code address, -1 if none does."""
+        at = int(np.searchsorted(self._starts, address, "right")) - 1
+        while at >= 0 and self._starts[at] + self._reach > address:
+            row = int(self._order[at])
+            if address < int(self._starts[at]) + int(self._table.size[row]):
+                return row
+            at -= 1
+        return -1
+
+    def place(self, address: int) -> tuple[str, str, int]:
+        """The function, the module, and the address in the module's file that a code address is in;
+        the address itself behind two empty names where nothing is known of it."""
+        row = self.row(address)
+        if row < 0:
+            return "", "", address
+        table = self._table
+        within = address - int(table.address[row])
+        return table.function[row], table.module[row], int(table.offset[row]) + within
+
+    def label(self, address: int) -> str:
+        """A code address for people: its function, or its module, and how far into it."""
+        function, module, offset = self.place(address)
+        if function:
+            return function
+        return f"{PurePath(module).name}+{offset:#x}" if module else f"{address:#x}"
+
+    def lines(self, instructions: npt.NDArray[np.int64]) -> list[tuple[str, str, str, int]]:
+        """The function, module, source file and line of instructions, by their indices; ``???`` and 0 where
+        there is no debug information."""
+        places = [self.place(int(self.address[n])) for n in instructions.tolist()]
+        by_module: dict[str, list[int]] = {}
+        for n, (_, module, _) in enumerate(places):
+            by_module.setdefault(module, []).append(n)
+        found = [("???", 0)] * len(places)
+        tables = LineTables()
+        for module, rows in by_module.items():
+            known = tables.lookup(module, np.array([places[n][2] for n in rows], np.uint64))
+            for n, line in zip(rows, known, strict=True):
+                found[n] = line or found[n]
+        return [(name, module, *line) for (name, module, _), line in zip(places, found, strict=True)]

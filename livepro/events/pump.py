@@ -1,0 +1,158 @@
+"""Between the engine and the analyses: chunks wait in a bounded queue for a thread that consumes them.
+
+If the queue is full the engine waits, and with it the program: nothing is lost. An analysis that
+raises has the program let go, and the error is told when the run is over.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from livepro.engines.stream.blocks import StaticTables
+from livepro.engines.stream.recorder import StreamImage, StreamThread, Words
+from livepro.errors import LiveproError
+from livepro.events.kernels import Kernel
+from livepro.events.program import Program
+from livepro.model import ProcessResult
+
+DEFAULT_MEMORY = 64 << 20
+"""Bytes of chunks that may wait."""
+
+
+class _States:
+    """One kernel's states: of each thread, or of each image if its analysis shares them."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._of: dict[object, list[np.ndarray[Any, Any]]] = {}
+        self._last: dict[int, np.ndarray[Any, Any]] = {}
+
+    def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
+        key: object = thread.image if self._kernel.analysis.shared else thread
+        state = self._of.get(key)
+        if state is None:
+            state = self._of[key] = self._kernel.state()
+        self._kernel.grow(state, len(tables.address))
+        last = self._last.get(thread.number)
+        if last is None:
+            last = self._last[thread.number] = np.full(1, -1, np.int64)
+        self._kernel.consume(words, thread.number, tables, last, state)
+
+    def merged(self, image: StreamImage) -> SimpleNamespace | None:
+        """The state of all threads of an image; None if it has none."""
+        out: SimpleNamespace | None = None
+        for key, arrays in self._of.items():
+            if (key.image if isinstance(key, StreamThread) else key) is image:
+                self._kernel.grow(arrays, len(image.blocks.tables().address))
+                state = SimpleNamespace(**dict(zip(self._kernel.names, arrays, strict=True)))
+                if out is None:
+                    out = state
+                else:
+                    self._kernel.analysis.merge(out, state)
+        return out
+
+
+class Pump:
+    """The sink of a run's streams (`livepro.engines.stream.recorder.Sink`), for some kernels."""
+
+    def __init__(
+        self, kernels: Sequence[Kernel], memory: int = DEFAULT_MEMORY, chunk_words: int = 1 << 16
+    ) -> None:
+        self.kernels = tuple(kernels)
+        self.abandon: Callable[[], None] = lambda: None
+        """Has the program let go."""
+        self.waited = 0.0
+        self.busy = 0.0
+        self._states = [_States(kernel) for kernel in kernels]
+        self._queue: queue.Queue[tuple[StreamThread, Words, StaticTables] | None] = queue.Queue(
+            max(2, memory // (chunk_words * 8))
+        )
+        self._failure: tuple[Kernel, Exception] | None = None
+        self._worker = threading.Thread(target=self._work, name="livepro events", daemon=True)
+        self._worker.start()
+
+    # -- from the engine's thread
+
+    def begin(self, thread: StreamThread) -> None:
+        """See `Sink`."""
+
+    def chunk(self, thread: StreamThread, words: Words) -> None:
+        """See `Sink`."""
+        if self._failure is None:
+            began = time.perf_counter()
+            self._queue.put((thread, words, thread.image.blocks.tables()))
+            self.waited += time.perf_counter() - began
+
+    def end(self, thread: StreamThread) -> None:
+        """See `Sink`."""
+
+    # -- its own
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if self._failure is None:
+                thread, words, tables = item
+                began = time.perf_counter()
+                for states in self._states:
+                    try:
+                        states.see(thread, words.view(np.int64), tables)
+                    except Exception as error:
+                        self._failure = (states._kernel, error)
+                        self.abandon()
+                        break
+                self.busy += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Wait until all has been consumed."""
+        self._queue.put(None)
+        self._worker.join()
+
+    def check(self) -> None:
+        """Raises LiveproError if an analysis has failed."""
+        if self._failure is not None:
+            kernel, error = self._failure
+            raise LiveproError(
+                f"The analysis {kernel.name} failed ({type(error).__name__}: {error}); the program went on "
+                "without it."
+            )
+
+    def results(
+        self, images: Sequence[StreamImage], processes: Sequence[ProcessResult]
+    ) -> dict[str, list[Any]]:
+        """What each analysis tells of each process image that ran anything, by its name: the `pid`, `image`,
+        `command`, `result` and `report` (lines)."""
+        known = {(process.pid, process.image): process for process in processes}
+        out: dict[str, list[Any]] = {kernel.name: [] for kernel in self.kernels}
+        for image in images:
+            process = known.get((image.process.pid, image.process.image))
+            if process is None:
+                continue
+            program = Program(image, process)
+            for kernel, states in zip(self.kernels, self._states, strict=True):
+                state = states.merged(image)
+                if state is None:
+                    continue
+                try:
+                    result = kernel.analysis.result(state, program)
+                    lines = list(kernel.analysis.report(result))
+                except Exception as error:
+                    raise LiveproError(
+                        f"The result of {kernel.name} cannot be told ({type(error).__name__}: {error})."
+                    ) from error
+                out[kernel.name].append(
+                    {
+                        "pid": process.pid,
+                        "image": process.image,
+                        "command": list(process.command),
+                        "result": result,
+                        "report": lines,
+                    }
+                )
+        return out

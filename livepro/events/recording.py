@@ -1,0 +1,122 @@
+"""A run that records: its analyses compiled, its recorder, and what comes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from livepro.engines import default_engine
+from livepro.engines.base import Engine
+from livepro.engines.region import Region
+from livepro.engines.stream.blocks import StreamBlocks
+from livepro.engines.stream.recorder import Recorder
+from livepro.errors import LiveproError
+from livepro.events.analysis import Analysis
+from livepro.events.finding import find
+from livepro.events.kernels import Kernel
+from livepro.events.pump import Pump
+from livepro.isa.base import Isa
+from livepro.linux.kept import default_directory
+from livepro.model import RunResult
+
+_RECORDING = ("step", "translate")
+CHUNK_WORDS = 1 << 16
+"""Words of a chunk: half a megabyte for each thread, and for each that waits."""
+
+_SLOW = (
+    "The step engine records some ten thousand instructions a second; on x86-64 `--engine translate` is "
+    "thousands of times as fast."
+)
+
+
+class Recording:
+    """The analyses of one run."""
+
+    def __init__(self, kernels: Sequence[Kernel], isa: Isa) -> None:
+        self.pump = Pump(kernels, chunk_words=CHUNK_WORDS)
+        self.recorder = Recorder(self.pump, chunk_words=CHUNK_WORDS)
+        self._warnings: list[str] = []
+        self._engine: Engine | None = None
+
+    @classmethod
+    def of(
+        cls, analyses: Sequence[str | Analysis | type[Analysis]], isa: Isa, cache: bool | str | Path
+    ) -> Recording:
+        """Find and compile analyses. Raises LiveproError for one that is not there, or cannot be."""
+        isa.accesses(b"", 0)
+        kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
+        kernels, tables = [], StreamBlocks(isa).tables()
+        for asked in analyses:
+            if isinstance(asked, str):
+                name, analysis = find(asked)
+            elif isinstance(asked, type):
+                name, analysis = asked.name or asked.__name__, asked()
+            else:
+                name, analysis = asked.name or type(asked).__name__, asked
+            kernel = Kernel(analysis, name, kept / "kernels")
+            began = time.monotonic()
+            kernel.compile(tables)
+            if sys.stderr.isatty() and time.monotonic() - began > 1:
+                print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
+            kernels.append(kernel)
+        return cls(kernels, isa)
+
+    def check(self, engine: str, isa: Isa, region: Region, interval_size: int) -> str:
+        """The engine to record with, given the one asked for. Raises LiveproError for what does not go
+        with recording."""
+        name = default_engine(isa.name) if engine == "auto" else engine
+        if engine == "auto" and name not in _RECORDING:
+            name = "step"
+        if name not in _RECORDING:
+            raise LiveproError(
+                f"The {name} engine does not record the event stream.",
+                "Use `--engine translate` or `--engine step`.",
+            )
+        if region != Region():
+            raise LiveproError(
+                "Analyses of the event stream see the whole run: they do not go with --start-at, --stop-at, "
+                "--skip and --count yet.",
+                "Leave one or the other away.",
+            )
+        if interval_size:
+            raise LiveproError(
+                "Analyses of the event stream do not go with basic block vectors yet.",
+                "Make two runs.",
+            )
+        if name == "step":
+            self._warnings.append(_SLOW)
+        return name
+
+    def watch(self, engine: Engine) -> None:
+        """Take note of the engine that records."""
+        self._engine = engine
+        self.pump.abandon = engine.request_detach
+
+    def finish(self, found: RunResult) -> RunResult:
+        """The run's result with what the analyses tell. Raises LiveproError if one of them has failed, once
+        the program has ended."""
+        self.pump.close()
+        try:
+            self.pump.check()
+        except LiveproError:
+            if found.exit is None and found.processes:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(found.processes[0].pid, 0)
+            raise
+        stats = {
+            "words recorded": self.recorder.words,
+            "chunks recorded": self.recorder.chunks,
+            "seconds waited for analyses": round(self.pump.waited, 3),
+            "seconds analysing": round(self.pump.busy, 3),
+        }
+        return replace(
+            found,
+            stats={**found.stats, **stats},
+            warnings=(*found.warnings, *self._warnings),
+            analyses=self.pump.results(self.recorder.images, found.processes),
+        )

@@ -1,0 +1,1 @@
+"""Vector registers as the kernel gives them."""

@@ -1,0 +1,104 @@
+"""Runs that record: what the tests compare of their streams."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__)
+ROOT = HERE.parent.parent.parent
+
+
+def record(engine: str, command: Sequence[str | Path], output: Path, **options: Any) -> dict[str, Any]:
+    """A run in a process of its own: `counts` and, for each thread in order of start, its `events`
+    (`livepro.events.replay`)."""
+    settings = json.dumps({"engine": engine, **options})
+    done = subprocess.run(
+        [sys.executable, str(HERE), str(output), settings, *map(str, command)],
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+        capture_output=True,
+        timeout=120,
+    )
+    assert output.exists(), done.stderr.decode()
+    found: dict[str, Any] = json.loads(output.read_text())
+    found["stdout"], found["stderr"] = done.stdout.decode(), done.stderr.decode()
+    return found
+
+
+def symbols(program: Path) -> dict[str, int]:
+    lines = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {name: int(value, 16) for value, _, name in (line.split() for line in lines if line[0] != " ")}
+
+
+def proved(source: Path, names: Mapping[str, int]) -> list[list[Any]]:
+    """The accesses that a fixture's comments prove, in order."""
+    out = []
+    for line in source.read_text().splitlines():
+        if "//@" in line and not line.startswith("//"):
+            words = line.split("//@")[1].split()
+            for kind, where, size in zip(words[::3], words[1::3], words[2::3], strict=True):
+                name, sign, distance = re.fullmatch(r"(\w+?)(?:([+-])(\d+))?", where).groups()  # type: ignore[union-attr]
+                out.append([kind, names[name] + int(f"{sign or '+'}{distance or 0}"), int(size)])
+    return out
+
+
+def main(output: str, settings: str, *command: str) -> None:
+    import os
+    import platform
+
+    import numpy as np
+
+    from livepro import isa
+    from livepro.engines import engine_class
+    from livepro.engines.base import EngineOptions
+    from livepro.engines.stream.recorder import Recorder
+    from livepro.events.replay import flatten
+    from livepro.session import Session
+
+    class Sink:
+        def __init__(self) -> None:
+            self.threads: dict[int, Any] = {}
+
+        def begin(self, thread: Any) -> None:
+            self.threads[thread.number] = (thread, [])
+
+        def chunk(self, thread: Any, words: Any) -> None:
+            self.threads[thread.number][1].append(words)
+
+        def end(self, thread: Any) -> None:
+            self.threads[thread.number][1].append(np.zeros(0, np.uint64))
+
+    options = json.loads(settings)
+    machine = isa.for_machine(platform.machine())
+    sink = Sink()
+    recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16))
+    engine = engine_class(options["engine"], machine.name)(machine, EngineOptions(stream=recorder))
+    found = Session(engine, machine).run(command[0], command, dict(os.environb), aslr=False, interval_size=0)
+    counts = [
+        (process.image, thread.instructions(process.table))
+        for process in found.processes
+        for thread in process.threads
+    ]
+    Path(output).write_text(
+        json.dumps(
+            {
+                "exit": found.exit,
+                "warnings": found.warnings,
+                "counts": counts,
+                "chunks": recorder.chunks,
+                "threads": [
+                    list(flatten(thread.image.blocks, np.concatenate(words)))
+                    for thread, words in sink.threads.values()
+                ],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

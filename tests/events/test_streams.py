@@ -1,0 +1,92 @@
+"""The engines' event streams: proved addresses, equal from engine to engine, equal to the counts."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+import pytest
+from events.streams import proved, record, symbols
+
+from fixtures import Builder, Fixture, assembly
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
+)
+
+ENGINES = ("step", "translate")
+SOME = (
+    *(
+        "accesses",
+        "avx512",
+        "direction_flag",
+        "execve",
+        "fork",
+        "mid_block",
+        "mov_ss",
+        "rep_cmps",
+        "rep_fault",
+    ),
+    *("segments", "segment_instructions", "signal_nested", "signal_segv", "smc_mprotect", "threads_handoff"),
+    *("vfork", "x87"),
+)
+DIFFERENT = {
+    "commands": "resets its counts",
+    "spin": "takes its signals when they come",
+    "threads_join": "may wait for a thread, or not",
+    "vsyscall": "the translate engine counts the call's instruction as the one behind it",
+}
+
+
+def fixtures(*, long: bool) -> list[Any]:
+    if platform.machine() != "x86_64":
+        return []
+    chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT and (f.name in SOME) != long]
+    return [pytest.param(f, id=f.name) for f in chosen]
+
+
+def instructions(events: list[list[Any]]) -> int:
+    return sum(event[0] == "I" for event in events)
+
+
+def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
+    if fixture.missing:
+        pytest.skip(f"the processor has no {' '.join(fixture.missing)}")
+    program = builder.assembly(fixture)
+    seen = {
+        name: record(engine, [program, *fixture.args], directory / name, chunk_words=words)
+        for name, engine, words in (
+            ("step", "step", 1 << 16),
+            ("translate", "translate", 1 << 16),
+            ("small", "translate", 40),  # a chunk is full again and again
+        )
+    }
+    for found in seen.values():
+        counts = sorted(count for _, count in found["counts"])
+        assert sorted(map(instructions, found["threads"])) == counts
+        assert found["exit"] == seen["step"]["exit"]
+        assert found["threads"] == seen["step"]["threads"]
+    assert seen["small"]["chunks"] >= seen["translate"]["chunks"]
+
+
+@pytest.mark.parametrize("fixture", fixtures(long=False))
+def test_streams_are_equal(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
+    compare(fixture, builder, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fixture", fixtures(long=True))
+def test_streams_of_all_fixtures_are_equal(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
+    compare(fixture, builder, tmp_path)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_addresses_are_those_proved(engine: str, builder: Builder, tmp_path: Path) -> None:
+    fixture = next(f for f in assembly() if f.name == "accesses")
+    program = builder.assembly(fixture)
+    (events,) = record(engine, [program], tmp_path / "events")["threads"]
+    accesses = [event for event in events if event[0] in "LS"]
+    first_push = next(address for kind, address, _ in accesses if kind == "S" and address >> 40)
+    names = symbols(program) | {"stack": first_push + 8}
+    assert accesses == proved(fixture.source, names)
