@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -168,6 +169,20 @@ def thread_state(tid: int) -> str:
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return "X"
+
+
+_DYING = 0x404  # PF_EXITING, PF_SIGNALED: include/linux/sched.h
+
+
+def dying(tid: int) -> bool:
+    """Whether a thread is on its way to its end: killed, or exiting."""
+    try:
+        with open(f"/proc/{tid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        pending = int(status_field(tid, "SigPnd"), 16) | int(status_field(tid, "ShdPnd"), 16)
+    except (OSError, KeyError):
+        return True
+    return fields[0] in "ZX" or bool(int(fields[6]) & _DYING or pending >> signal.SIGKILL - 1 & 1)
 
 
 class Sleep(NamedTuple):

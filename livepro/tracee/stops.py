@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
 
 from livepro.linux import proc, ptrace
@@ -48,15 +49,21 @@ def in_hand(tid: int) -> bool:
         return False
 
 
+_LOOKS, _LOOK = 3, 0.001  # how often to look whether a thread has been killed, and seconds in between
+
+
 def alive(tid: int) -> bool:
     """Whether a thread has not ended."""
     return proc.thread_state(tid) not in "ZX"
 
 
 def killed(tid: int) -> bool:
-    """Whether a thread for which something has failed is on its way out: neither does it wait for an
-    answer, nor has it been let go."""
-    return not in_hand(tid) and (not alive(tid) or proc.tracer(tid) != 0)
+    """Whether a thread for which something has failed is on its way to its end."""
+    for _ in range(_LOOKS):
+        if proc.dying(tid):
+            return True
+        time.sleep(_LOOK)  # the kernel may just be taking the signal that kills it
+    return False
 
 
 @contextlib.contextmanager
