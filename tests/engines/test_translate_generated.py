@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import os
+from types import SimpleNamespace
+from typing import Any
 
 from livepro.engines.translate.generated import GeneratedCode
+from livepro.linux.proc import AddressSpace
 
 PAGE = 4096
 
@@ -19,10 +22,14 @@ class Labels:
         return None
 
 
+PROCESS: Any = SimpleNamespace(pid=os.getpid(), space=AddressSpace([]))
+"""One that says nothing of the code it makes."""
+
+
 def test_blocks_of_what_is_gone_are_dropped_once() -> None:
     dropped: list[int] = []
     labels = Labels()
-    generated = GeneratedCode(cast("Any", None), dropped.append)
+    generated = GeneratedCode(PROCESS, dropped.append)
     generated.use(cast("Any", labels))
     addresses = [5 * PAGE - 1, 5 * PAGE, 5 * PAGE, 6 * PAGE + 8, 9 * PAGE - 1, 9 * PAGE]
     for slot, pc in enumerate(addresses):
@@ -38,11 +45,11 @@ def test_blocks_of_what_is_gone_are_dropped_once() -> None:
 def test_what_a_forked_child_gives_up_is_its_own() -> None:
     mine: list[int] = []
     theirs: list[int] = []
-    generated = GeneratedCode(cast("Any", None), mine.append)
+    generated = GeneratedCode(PROCESS, mine.append)
     generated.use(cast("Any", Labels()))
     generated.note(PAGE, 0)
     labels = Labels()
-    child = generated.fork(cast("Any", None), theirs.append)
+    child = generated.fork(PROCESS, theirs.append)
     child.use(cast("Any", labels))
     labels.replaced(0, 2 * PAGE)
     assert (mine, theirs) == ([], [PAGE])
