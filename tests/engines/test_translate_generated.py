@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from livepro.engines.translate.generated import GeneratedCode
 from livepro.linux.proc import AddressSpace
