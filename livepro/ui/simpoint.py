@@ -79,30 +79,21 @@ def phase_table(page: Page, found: Study, known: list[Phase]) -> None:
     """A row for each phase: how much of the run, and which interval stands for it."""
     page.title("Phases")
     point = {p.phase: p for p in found.choice.points}
-    table = Table(
-        [
-            Column("phase"),
-            Column("share"),
-            Column("", right=False, least=BAR),
-            Column("intervals"),
-            Column("point"),
-            Column("starts at"),
-            Column("instructions"),
-            Column("weight"),
-        ]
-    )
+    partial = found.choice.coverage < 1  # else the weights are the shares
+    columns = [Column("phase"), Column("share"), Column("", right=False, least=BAR), Column("intervals")]
+    columns += [Column("point"), Column("starts at"), Column("instructions")]
+    table = Table([*columns, *([Column("weight")] if partial else [])])
     for phase in known:
         own = point.get(phase.number)
+        cells = (str(own.interval), grouped(own.start), grouped(own.instructions)) if own else ("-",) * 3
+        weight = (f"{own.weight:.6g}" if own else "-",) if partial else ()
         table.add(
             Text(str(phase.number), style(phase)),
             percentage(phase.share),
             Text(bar(phase.share, BAR, page.plain), style(phase)),
             grouped(phase.intervals),
-            *(
-                (str(own.interval), grouped(own.start), grouped(own.instructions), f"{own.weight:.6g}")
-                if own
-                else ("-", "-", "-", "-")
-            ),
+            *cells,
+            *weight,
         )
     page.table(table)
 
@@ -141,6 +132,8 @@ def fitting(functions: Sequence[tuple[str, float]], room: int, plain: bool) -> s
     """Functions with their parts, as many as fit; the first in any case, shortened if need be."""
     text = ""
     for name, part in functions:
+        if text and part < 0.0005:
+            break
         share = f" {percent(round(part * 10**6), 10**6)}"
         if not text:
             text = shortened(name, room - len(share), plain) + share
