@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
     },
     "comparing": set(),  # reports as they were written
+    "exports": {"analyses"},  # reports in the formats of other tools
     "reports": {"comparing", "analyses", "isa"},  # pages for the browser, of reports as they were written
     "flow": {"isa"},  # from executed blocks to loops
     "simpoint": {"analyses", "formats"},  # from vectors to points
@@ -70,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "blocks",
         "comparing",
+        "exports",
         "reports",
         "simpoint",
         "flow",
@@ -92,6 +94,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "names",
         "analyses",
     },  # data sets of blocks, made from files and runs
+    "pytest_plugin": {"inprocess", "cli"},
     "bytecode": {"linux"},
     "__main__": {"cli", "bytecode"},
     "": {"api", "session"},  # livepro/__init__.py: the Python API, imported late

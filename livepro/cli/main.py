@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
     "attach": "measure a running process for a while, and let it go unharmed",
     "report": "make a page for the browser of a JSON report, or of two",
+    "export": "write a JSON report for speedscope, pprof, Perfetto, KCachegrind ...",
     "diff": "say what differs between two reports, by function, type and SIMD set",
     "gate": "fail where a run executes more than a baseline allows, for CI",
     "simpoint": "choose the intervals that are worth simulating, and prove the choice",

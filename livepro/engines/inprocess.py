@@ -7,9 +7,10 @@ there is no such link, the call fails with ENOENT, and nothing else happens. The
 is executed; what it returned is replaced afterwards.
 
     /proc/livepro/reset /pause /resume /snapshot[/LABEL] /status
-    /proc/livepro/instructions /simd     of the calling thread, since the last reset
+    /proc/livepro/instructions[/WIDTH] /simd[/WIDTH]    of the calling thread, since the last reset
 
-LABEL is percent-encoded. A command takes effect right behind the call's instruction,
+LABEL is percent-encoded. A number is filled up with zeros to WIDTH digits, so that reading it costs
+the caller the same whatever it is. A command takes effect right behind the call's instruction,
 which is the last one before it. The answer to a command that cannot be carried out
 begins with "error: ".
 
@@ -33,6 +34,7 @@ from livepro.tracee import TracedThread
 
 _COMMANDS = tuple(name for name in COMMANDS if name != "detach")  # it concerns who measures
 _PREFIX = b"/proc/livepro/"
+_WIDEST = 20  # digits of a 64-bit number
 _LONGEST = 4096  # PATH_MAX, include/uapi/linux/limits.h
 
 # Where the path is among the arguments; the buffer and its size follow (readlink(2)).
@@ -113,7 +115,8 @@ class InProcess:
         engine = self._engine
         if name in ("instructions", "simd"):
             counts = tally.window.counted(engine.raw_counts(tally).at(engine.position(tally)))
-            return str(self._count(tally, counts, simd=name == "simd"))
+            width = int(argument) if argument.isdecimal() else 0
+            return str(self._count(tally, counts, simd=name == "simd")).zfill(min(width, _WIDEST))
         if name not in _COMMANDS:
             raise LiveproError(
                 f"There is no command '{name}'.",
@@ -129,9 +132,12 @@ class InProcess:
         parts = [(row, None, times) for row, times in whole]
         for row, length, times in (*parts, *((row, k, n) for (row, k), n in counts.partial.items())):
             code, sizes = self._engine.block_parts(tally, row)
+            if not simd:
+                total += times * (len(sizes) if length is None else length)
+                continue
             at = 0
             for size in sizes[:length]:
-                if not simd or self._is_simd(code[at : at + size]):
+                if self._is_simd(code[at : at + size]):
                     total += times
                 at += size
         return total
