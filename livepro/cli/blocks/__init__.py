@@ -9,6 +9,8 @@ COMMANDS = {
     "run": "run a program and count every execution of every block",
     "sample": "run a program, or watch one, and take samples of its blocks",
     "perf": "the blocks of samples that perf has taken",
+    "suite": "build and run a suite of benchmarks, and make a data set of their blocks",
+    "verify": "make a data set again, and say what differs",
     "predict": "what llvm-mca and OSACA say of blocks, weighted by how often they ran",
     "compare": "what sampling sees of a program, and what it misses",
 }

@@ -1,0 +1,1 @@
+"""Suites of benchmarks behind one manifest, and the data sets that come of them."""

@@ -1,0 +1,124 @@
+"""One task of a suite: a benchmark built in one variant, run once, its blocks collected.
+
+A task runs in whatever process Dask puts it in; the measured program is run by a livepro of its own, so
+that nothing of the two mixes. What a task leaves is a Parquet file and its state beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+EXACT, SAMPLED = "exact", "sampled"
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that is needed to do it, anywhere with the same files. `emulator` (empty: none) executes programs
+    of another instruction set, and counts their blocks."""
+
+    name: str
+    isa: str
+    folder: str
+    directory: str
+    build: tuple[str, ...]
+    program: str
+    run: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    working_directory: str
+    input: str
+    expect: str | None
+    method: str
+    emulator: str
+    own_code_only: bool
+
+    @property
+    def digest(self) -> str:
+        """What tells it from another task."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def table(self) -> Path:
+        """Its blocks."""
+        return Path(self.folder) / f"{self.name}.parquet"
+
+    @property
+    def state(self) -> Path:
+        """How it ended."""
+        return Path(self.folder) / f"{self.name}.json"
+
+
+def done(task: Task) -> dict[str, Any] | None:
+    """The state of a task that was done before; None where it has yet to be done, or had failed."""
+    try:
+        state: dict[str, Any] = json.loads(task.state.read_text())
+    except (OSError, ValueError):
+        return None
+    good = state.get("digest") == task.digest and not state.get("failure") and task.table.exists()
+    return state if good else None
+
+
+def perform(task: Task) -> dict[str, Any]:
+    """Build, run and collect; the task's state: `failure` is empty when all went well. Nothing is raised."""
+    state: dict[str, Any] = {"name": task.name, "isa": task.isa, "digest": task.digest, "failure": ""}
+    try:
+        Path(task.folder).mkdir(parents=True, exist_ok=True)
+        state["failure"] = _build(task) or _run(task)
+    except (OSError, subprocess.SubprocessError) as error:
+        state["failure"] = str(error)
+    task.state.write_text(json.dumps(state))
+    return state
+
+
+def _build(task: Task) -> str:
+    if not task.build:
+        return ""
+    done_ = subprocess.run(task.build, cwd=task.directory, capture_output=True, text=True, check=False)
+    if done_.returncode:
+        lines = [line for line in done_.stderr.splitlines() if "error" in line] or done_.stderr.splitlines()
+        return f"building failed: {lines[0] if lines else f'status {done_.returncode}'}"
+    return ""
+
+
+def _run(task: Task) -> str:
+    environment = {**os.environ, **dict(task.environment)}
+    out = task.table.with_suffix(".out")
+    command = [*_counting(task), *task.run]
+    where = Path(task.directory) / task.working_directory
+    with (
+        open(Path(task.directory) / task.input if task.input else os.devnull, "rb") as stdin,
+        out.open("wb") as stdout,
+    ):
+        done_ = subprocess.run(
+            command,
+            cwd=where,
+            env=environment,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    if done_.returncode:
+        said = done_.stderr.decode(errors="replace").strip().splitlines()
+        return f"it ended with status {done_.returncode}{': ' + said[-1] if said else ''}"
+    if task.expect is not None and out.read_bytes() != task.expect.encode():
+        return f"its output is not what the manifest expects: see {out}"
+    if not task.table.exists():
+        return "no blocks were collected"
+    return ""
+
+
+def _counting(task: Task) -> list[str]:
+    livepro = [sys.executable, "-m", "livepro", "blocks"]
+    own = str(int(task.own_code_only))
+    if task.emulator:
+        return [sys.executable, "-m", "livepro.blocks.suite.emulated", str(task.table), task.emulator, own]
+    module = ["--module", task.program] if task.own_code_only else []
+    how = "run" if task.method == EXACT else "sample"
+    return [*livepro, how, "-q", *module, "-o", str(task.table), "--"]

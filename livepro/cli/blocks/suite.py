@@ -1,0 +1,125 @@
+"""`livepro blocks suite`: a data set of the blocks of many benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from livepro.cli.blocks import shared
+from livepro.cli.parser import Parser, names
+from livepro.errors import LiveproError
+from livepro.formats.files import prepare_directory
+from livepro.ui.text import duration, plural
+
+if TYPE_CHECKING:
+    from livepro.blocks.rows import BlockRow
+    from livepro.blocks.suite.manifest import Manifest
+
+DESCRIPTION = """\
+Build and run every benchmark of MANIFEST (a TOML file, or the name of a ready suite) in
+every variant, and collect the blocks of all into a data set, the directory DIR. A
+benchmark that fails is reported, and the others go on; a run that was interrupted goes on
+where it was."""
+
+EPILOG = """\
+ready suites: kernels (needs a C compiler only), polybench (PolyBench/C 4.2, the
+directory in POLYBENCH), rodinia (OpenMP, the directory in RODINIA).
+
+examples:
+  livepro blocks suite kernels -o dataset
+  livepro blocks suite kernels -o dataset --isa x86_64,aarch64
+  POLYBENCH=~/polybench livepro blocks suite polybench -o dataset --jobs 4
+  livepro blocks suite mine.toml -o dataset --scheduler tcp://10.0.0.1:8786
+
+Programs of another instruction set are executed, and their blocks counted, by QEMU's user-mode
+emulator (Debian's qemu-user). exit status: 1 when a benchmark failed."""
+
+
+def parser() -> Parser:
+    """The options of `livepro blocks suite`."""
+    out = Parser("livepro blocks suite", DESCRIPTION, EPILOG)
+    out.usage = "livepro blocks suite MANIFEST -o DIR [options]"
+    out.add_argument("manifest", metavar="MANIFEST")
+    out.add_argument("-o", "--output", metavar="DIR", required=True, help="the data set's directory")
+    out.add_argument(
+        "--method", choices=("exact", "sampled"), default="exact", help="how to count (default: exact)"
+    )
+    out.add_argument(
+        "--isa",
+        type=names,
+        default=(platform.machine(),),
+        metavar="NAMES",
+        help="instruction sets to build for, x86_64 and aarch64 (default: the machine's)",
+    )
+    add_jobs(out)
+    return out
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Where the work is done."""
+    parser.add_argument(
+        "--jobs",
+        type=shared.positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="benchmarks at a time, on a local Dask cluster (default: one a processor; 1: without Dask)",
+    )
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler to use instead")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only what failed")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make the data set; 1 when a benchmark failed."""
+    args = parser().parse_args(argv)
+    from livepro.blocks.suite.manifest import load
+
+    manifest = load(args.manifest, os.environ)
+    prepare_directory(args.output, "-o")
+    began = time.monotonic()
+    rows, failures = make(manifest, Path(args.output), args.method, args.isa, args)
+    distinct = len({(row.isa, row.code) for row in rows})
+    if not args.quiet:
+        print(
+            f"{args.output}: {plural(len(rows), 'block')}, {distinct:,} of them distinct, of "
+            f"{plural(len({(r.isa, r.benchmark) for r in rows}), 'program')}, in "
+            f"{duration(time.monotonic() - began)}"
+        )
+    return 1 if failures else 0
+
+
+def make(
+    manifest: Manifest, into: Path, method: str, isas: Sequence[str], args: argparse.Namespace
+) -> tuple[list[BlockRow], int]:
+    """The data set's rows, and how many benchmarks failed. Raises LiveproError."""
+    from livepro import isa as registry
+    from livepro.blocks.suite.cluster import perform_all
+    from livepro.blocks.suite.dataset import collect, tasks
+
+    for isa in isas:
+        if isa not in registry.MACHINES:
+            raise LiveproError(
+                f"livepro does not know '{isa}'.", f"Known are {', '.join(registry.MACHINES)}."
+            )
+    every = [task for isa in isas for task in tasks(manifest, into.resolve(), method, isa)]
+    states = perform_all(every, args.jobs, args.scheduler, progress(args.quiet))
+    rows = collect(into, every, states, manifest, method)
+    return rows, sum(bool(state["failure"]) for state in states)
+
+
+def progress(quiet: bool) -> Callable[[dict[str, Any], int, int], None]:
+    """Tells of every benchmark that is done, on standard error."""
+
+    def tell(state: dict[str, Any], number: int, total: int) -> None:
+        name = f"{state['name']} ({state['isa']})"
+        if state["failure"]:
+            print(f"livepro: {name} failed: {state['failure']}", file=sys.stderr, flush=True)
+        elif not quiet:
+            print(f"livepro: {number} of {total}: {name}", file=sys.stderr, flush=True)
+
+    return tell
