@@ -11,7 +11,7 @@ from pathlib import Path
 import model_builders as mb
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from livepro.analyses import bbv
@@ -79,6 +79,8 @@ def test_read_back(tmp_path: Path, suffix: str) -> None:
     assert rewritten(file) == GOLDEN
 
 
+# How long it takes to make up inputs says how busy the machine is.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 2**64 - 1)), max_size=8), max_size=8)
 )
