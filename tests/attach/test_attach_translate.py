@@ -73,6 +73,15 @@ class TestTranslateAttach(AttachContract):
                 assert target.shape() == before
             assert target.end() == (0, "wrong 0\n", "")
 
+    def test_a_handler_of_traps_is_kept(self, builder: Builder) -> None:
+        """The kernel forgets it when a thread that blocks all signals runs into a stop in the cache."""
+        with Target(builder.hosted("attach_trap")) as target:
+            before = target.shape()
+            for _ in range(3):
+                assert observe(target.pid, engine=self.engine, seconds=0.1)["warnings"] == []
+                assert target.shape() == before
+            assert target.end() == (0, "wrong 0\n", "")
+
     def test_let_go_while_two_threads_change_handlers(
         self, builder: Builder, monkeypatch: pytest.MonkeyPatch
     ) -> None:

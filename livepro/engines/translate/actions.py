@@ -47,11 +47,14 @@ class SignalActions:
 
     `known` are the actions, as the program set them, of the signals whose
     handlers the kernel knows by their entries. There may be others, of before
-    the process was watched.
+    the process was watched. `trap` is the program's action for SIGTRAP if that is a handler: the kernel
+    forgets it when a thread that blocks the signal runs into a breakpoint (force_sig_info_to_task in
+    kernel/signal.c), and it must be told again.
     """
 
     def __init__(self, known: Mapping[int, bytes] | None = None) -> None:
         self.known = dict(known or {})
+        self.trap: bytes | None = self.known.get(signal.SIGTRAP)
         self._others: int | None = None if known is None else 0
         self._changing: Counter[int] = Counter()
         self._quick: frozenset[int] = frozenset()
@@ -64,6 +67,7 @@ class SignalActions:
         caught = _caught(tid)  # clone3 can leave handlers behind (CLONE_CLEAR_SIGHAND)
         sure = {n: raw for n, raw in self.known.items() if not self._changing[n] and caught >> n - 1 & 1}
         copy = SignalActions(sure)
+        copy.trap = self.trap
         copy._others = caught & ~sum(1 << n - 1 for n in sure)
         return copy
 
@@ -102,6 +106,11 @@ class SignalActions:
         self.known.clear()
         self._others = None
         self._sort()
+
+    def to_tell(self) -> dict[int, bytes]:
+        """What the kernel must be told before threads enter handlers in the program's own code."""
+        lost = {} if self.trap is None else {int(signal.SIGTRAP): self.trap}
+        return lost | self.known
 
     def entered(self, tid: int) -> None:
         """A handler has been entered, other than quickly: it may have been reset."""
@@ -174,8 +183,11 @@ class SignalActions:
                 self._others = _caught(tid) & ~sum(1 << n - 1 for n in self.known)
             self._others &= ~(1 << number - 1)
             self.known.pop(number, None)
-            if _ACTION.unpack(change.wanted)[0] not in _NOT_HANDLERS:
+            handled = _ACTION.unpack(change.wanted)[0] not in _NOT_HANDLERS
+            if handled:
                 self.known[number] = change.wanted
+            if number == signal.SIGTRAP:
+                self.trap = change.wanted if handled else None
             self._sort()
         former = change.own[1]
         if former:

@@ -267,7 +267,7 @@ class TranslateHoming:
         actions = self._actions.get(process, SignalActions())
         calls, at = self._calls(process, tid), layout.SCRATCH_ACTION
         number = self._isa.syscalls.numbers["rt_sigaction"]
-        for handled, action in actions.known.items():
+        for handled, action in actions.to_tell().items():
             space.memory.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
             calls.call(number, handled, space.memory.area_address(0) + at, 0, 8)
 

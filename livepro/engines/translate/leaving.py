@@ -150,10 +150,11 @@ class Leaving(TakingOver):
             setattr(registers, self.isa.registers.pc, pc)
             self._backend.set_own(thread.tid, registers, state.words, state.program_base)
             actions = self._actions[thread.process]
-            if actions.known:
+            if actions.to_tell():
                 # Before any thread is out: none must enter a handler in the cache from there.
                 self._give_handlers_back(thread.process, thread.tid, space)
                 actions.forget()
+                actions.trap = None
         state.mode = Mode.PARTED
         last = not self._in_use(space)
         if last:
@@ -209,7 +210,7 @@ class Leaving(TakingOver):
         that the program itself has set."""
         calls = self._calls(process, tid)
         at = layout.SCRATCH_ACTION
-        for number, action in self._actions[process].known.items():
+        for number, action in self._actions[process].to_tell().items():
             space.memory.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
             calls.call(self._numbers["rt_sigaction"], number, space.memory.area_address(0) + at, 0, 8)
 

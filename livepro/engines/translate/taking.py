@@ -13,12 +13,13 @@ at the original.
 from __future__ import annotations
 
 import os
+import signal
 from abc import abstractmethod
 from collections import deque
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.stepping import refuse_shadow_stack
-from livepro.engines.translate import memory
+from livepro.engines.translate import layout, memory
 from livepro.engines.translate.calling import SteppedCalls, find_gadget, stop_anew
 from livepro.engines.translate.delivery import SignalDelivery
 from livepro.engines.translate.space import CodeSpace
@@ -142,6 +143,7 @@ class TakingOver(SignalDelivery):
                 space = self._lay_out(thread, self._pc(thread.tid), made)
                 if process in self._labellers:
                     space.generated.use(self._labellers.pop(process))
+                self._note_trap(thread, space)
                 break
             except (OSError, LiveproError) as error:
                 calls = self._calls(process, thread.tid)
@@ -150,6 +152,16 @@ class TakingOver(SignalDelivery):
                 if not isinstance(error, FileExistsError) or attempt == _PLACES:
                     raise
         return space
+
+    def _note_trap(self, thread: TracedThread, space: CodeSpace) -> None:
+        """Ask the kernel for the program's handler of SIGTRAP, which it will forget."""
+        actions = self._actions[thread.process]
+        if not actions.caught(thread.tid, signal.SIGTRAP):
+            return
+        calls, at = self._calls(thread.process, thread.tid), layout.SCRATCH_ACTION
+        there = space.memory.area_address(0) + at
+        calls.call(self._numbers["rt_sigaction"], signal.SIGTRAP, 0, there, 8)
+        actions.trap = space.memory.area(0)[at // 8 : at // 8 + 4].tobytes()
 
     def stopped(self, thread: TracedThread) -> None:
         super().stopped(thread)
