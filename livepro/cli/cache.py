@@ -24,11 +24,16 @@ LIVEPRO_CACHE_DIR names another directory. `livepro run --no-cache` neither uses
 nor keeps anything of the program."""
 
 
+def parser() -> Parser:
+    """The options of `livepro cache`."""
+    out = Parser("livepro cache", DESCRIPTION, EPILOG)
+    out.add_argument("--clear", action="store_true", help="remove all that is kept")
+    return out
+
+
 def main(argv: Sequence[str]) -> int:
     """Print the findings on standard output, or clear; 0."""
-    parser = Parser("livepro cache", DESCRIPTION, EPILOG)
-    parser.add_argument("--clear", action="store_true", help="remove all that is kept")
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     from livepro.linux.depot import SIZE_LIMIT, clear, contents
     from livepro.linux.kept import default_directory
 

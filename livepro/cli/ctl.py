@@ -38,7 +38,7 @@ def parser() -> Parser:
     out = Parser("livepro ctl", DESCRIPTION, EPILOG)
     out.usage = "livepro ctl PID COMMAND [LABEL]"
     out.add_argument("pid", metavar="PID", type=int, help="livepro's pid, or a measured process's")
-    out.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="one of those below")
+    out.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help="one of those below")
     out.add_argument("label", metavar="LABEL", nargs="?", default="", help="a snapshot's name in the report")
     return out
 

@@ -43,9 +43,14 @@ which libraries and SIMD sets there are. The status is 0 if `livepro run` can
 work here, else 1, with what to do about it."""
 
 
+def parser() -> Parser:
+    """The options of `livepro doctor`."""
+    return Parser("livepro doctor", DESCRIPTION)
+
+
 def main(argv: Sequence[str]) -> int:
     """Print the findings on standard output; 0 if a run is possible, else 1."""
-    Parser("livepro doctor", DESCRIPTION).parse_args(argv)
+    parser().parse_args(argv)
     # The probes fork: before the libraries are loaded, some of which start threads.
     allowed = permissions()
     groups = {

@@ -15,16 +15,17 @@ SUBCOMMANDS = {
     "run": "run a command and report exact counts of everything it executes",
     "attach": "measure a running process for a while, and let it go unharmed",
     "report": "make a page for the browser of a JSON report, or of two",
-    "export": "write a JSON report for speedscope, pprof, Perfetto, KCachegrind ...",
-    "diff": "say what differs between two reports, by function, type and SIMD set",
+    "export": "write a report for speedscope, pprof, Perfetto, KCachegrind",
+    "diff": "say what differs between two reports: functions, types, SIMD sets",
     "gate": "fail where a run executes more than a baseline allows, for CI",
-    "simpoint": "choose the intervals that are worth simulating, and prove the choice",
+    "simpoint": "choose the intervals worth simulating, and prove the choice",
     "blocks": "basic blocks of files and of runs, for throughput models",
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",
     "api": "the C header and Java class for commands from inside a program",
     "annotate": "show a cache profile: functions, and source lines with counts",
     "analyses": "list the analyses of memory accesses and branches for --analysis",
+    "completion": "make a shell complete commands and options",
     "doctor": "say what works on this machine, and what to do about what does not",
 }
 
@@ -89,7 +90,7 @@ def top_level(argv: Sequence[str]) -> int:
         prog="livepro",
         description="Exact per-thread instruction counts of live Linux processes.",
         epilog="commands:\n"
-        + "\n".join(f"  {name:<9}{text}" for name, text in SUBCOMMANDS.items())
+        + "\n".join(f"  {name:<11}{text}" for name, text in SUBCOMMANDS.items())
         + "\n\n`livepro COMMAND --help` tells more, with examples.",
     )
     parser.usage = "livepro [--version] [--help] COMMAND ..."
