@@ -175,12 +175,13 @@ _DYING = 0x404  # PF_EXITING, PF_SIGNALED: include/linux/sched.h
 
 
 def dying(tid: int) -> bool:
-    """Whether a thread is on its way to its end: killed, or exiting."""
+    """Whether a thread is on its way to its end: killed, or exiting. Raises OSError if that cannot be
+    told, as where no file can be opened any more."""
     try:
         with open(f"/proc/{tid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
         pending = int(status_field(tid, "SigPnd"), 16) | int(status_field(tid, "ShdPnd"), 16)
-    except (OSError, KeyError):
+    except (FileNotFoundError, ProcessLookupError):
         return True
     return fields[0] in "ZX" or bool(int(fields[6]) & _DYING or pending >> signal.SIGKILL - 1 & 1)
 

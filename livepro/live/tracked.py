@@ -40,6 +40,14 @@ class Tracked:
     closed: bool = False
     recent: Recent = field(default_factory=Recent)
 
+    def executions(self, rows: Ints) -> Ints:
+        """How often the thread has executed blocks, when it was last looked at: one that has ended since
+        has none of those that were added later."""
+        known = rows < len(self.entries)
+        out = np.zeros(len(rows), np.int64)
+        out[known] = self.entries[rows[known]]
+        return out
+
     def numbered(self, former: Ints | None, size: int) -> None:
         """Take over another numbering of `size` blocks: n is what was `former[n]`."""
         entries = np.zeros(size, np.int64)
@@ -193,7 +201,7 @@ class Image:
             return rows
         weight = np.zeros(len(rows), np.int64)
         for tracked in self.threads.values():
-            weight += tracked.entries[rows]
+            weight += tracked.executions(rows)
         rows = rows[np.argsort(-weight * self._counts.lengths[rows], kind="stable")]
         done = 0
         for done, row in enumerate(rows.tolist(), 1):
@@ -204,14 +212,14 @@ class Image:
         catalogue.flush()
         self.simd[new] = catalogue.simd[self.number[new]]
         for tracked in self.threads.values():
-            tracked.simd += int(tracked.entries[new] @ self.simd[new])
+            tracked.simd += int(tracked.executions(new) @ self.simd[new])
         return new
 
     def entries(self, rows: Ints) -> Ints:
         """Executions of blocks by all threads together."""
         out = np.zeros(len(rows), np.int64)
         for tracked in self.threads.values():
-            out += tracked.entries[rows]
+            out += tracked.executions(rows)
         return out
 
     def of_thread(self, tracked: Tracked, catalogue: Catalogue) -> tuple[Ints, Ints]:
@@ -219,7 +227,7 @@ class Image:
         rows = np.flatnonzero(tracked.entries)
         rows = rows[self.number[rows] != UNKNOWN]
         numbers = [self.number[rows]]
-        times = [tracked.entries[rows]]
+        times = [tracked.executions(rows)]
         for key, count in tracked.partial.items():
             numbers.append(np.array([self._beginning(key, catalogue)], np.int64))
             times.append(np.array([count], np.int64))

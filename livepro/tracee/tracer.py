@@ -215,6 +215,8 @@ class Tracer(TakingOver):
         try:
             group = int(proc.status_field(tid, "Tgid"))
         except (OSError, KeyError):
+            if not proc.dying(tid):
+                raise
             group = tid
         if group == parent.pid:
             return parent

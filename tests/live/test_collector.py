@@ -21,6 +21,7 @@ from livepro.engines import engine_class
 from livepro.engines.base import EngineOptions
 from livepro.engines.live import LiveCounts, LiveThread, RawBlock
 from livepro.live import Collector
+from livepro.live.tracked import Tracked
 from livepro.model import RunResult
 from livepro.model.live import Picture, Query
 from livepro.results import build_processes
@@ -288,3 +289,9 @@ def test_lists_are_sorted_as_asked() -> None:
     assert orders(named) == [[three, nine], [small, large]]
     assert len(collector.picture(Query(rows=1)).threads) == 1
     assert collector.picture(Query(rows=1)).threads_total == 2
+
+
+def test_a_thread_has_none_of_the_blocks_that_were_added_after_its_end() -> None:
+    thread: Any = object()
+    tracked = Tracked(thread, 1, np.array([5, 7]))
+    assert tracked.executions(np.array([1, 3, 0])).tolist() == [7, 0, 5]

@@ -198,8 +198,11 @@ class SignalActions:
 
 
 def _caught(tid: int) -> int:
-    """The signals that have handlers: bit n - 1 for signal n. None, for a process that is gone."""
+    """The signals that have handlers: bit n - 1 for signal n. None, for a process that is gone.
+    Raises OSError or KeyError if that cannot be told: a handler that nobody knows of must not be entered."""
     try:
         return int(proc.status_field(tid, "SigCgt"), 16)
     except (OSError, KeyError):
+        if not proc.dying(tid):
+            raise
         return 0
