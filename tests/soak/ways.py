@@ -176,7 +176,7 @@ def run(scene: Scene, name: str, builder: Builder) -> str:
     number = getattr(signal, end.split()[-1]) if end.endswith(("INT", "TERM")) else 0
     # LuaJIT takes SIGINT as an error of the program's, with status 1. SIGTERM to livepro ends a program that
     # does not do so itself by SIGKILL, after two seconds.
-    right = (128 + number, 1, 0, 128 + signal.SIGKILL) if number else (0, runtime.status)
+    right = (128 + number, 1, 0, runtime.status, 128 + signal.SIGKILL) if number else (0, runtime.status)
     with scene.livepro("run", "-q", "--", *command, right=right, heard=False) as running:
         assert running.process.stdout is not None
         if end != "detach":
@@ -184,10 +184,10 @@ def run(scene: Scene, name: str, builder: Builder) -> str:
             if first != "ready\n":
                 raise LiveproFailed(f"the program does not begin: {first!r}")
         time.sleep(after)
-        if end == "group SIGINT":
-            os.killpg(running.pid, number)
-        elif number:
-            running.signal(number)
+        if number:
+            os.killpg(running.pid, number) if end == "group SIGINT" else running.signal(number)
+            time.sleep(0.5)
+            until.touch()  # threads other than the one that Ctrl-C has ended may go on
         elif end == "detach":
             limit = time.monotonic() + PATIENCE
             while not scene.ctl(running.pid, "detach"):
