@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "annotate": "show a cache profile: functions, and source lines with counts",
     "analyses": "list the analyses of memory accesses and branches for --analysis",
     "completion": "make a shell complete commands and options",
+    "man": "write the help of each command as a manual page",
     "doctor": "say what works on this machine, and what to do about what does not",
 }
 

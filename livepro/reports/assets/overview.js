@@ -12,7 +12,7 @@ function overview(run) {
   const threads = threadsOf(run), simd = sum(threads, (t) => simdOf(t.thread));
   const pids = new Set(run.processes.map((p) => p.pid)).size, tids = new Set(threads.map((t) => t.thread.tid)).size;
   const tiles = [
-    ["Instructions", full(run.instructions), scaled(run.instructions)],
+    ["Instructions", ...(run.instructions < 1e9 ? [full(run.instructions), scaled(run.instructions)] : [scaled(run.instructions), full(run.instructions)])],
     ["SIMD instructions", percent(simd, run.instructions), full(simd)],
     ["Processes", full(pids), run.processes.length > pids ? `${run.processes.length} images` : ""],
     ["Threads", full(tids), ""],
