@@ -119,16 +119,16 @@ def test_what_fails_is_told_and_the_others_go_on(
     command = ["blocks", "suite", str(manifest), "-o", str(into), "--jobs", "1"]
     assert main(command) == 1
     err = capsys.readouterr().err
-    assert re.search(r"no-source-O1 \(\w+\) failed: building failed: .*missing.c", err)
-    assert re.search(r"crash-as-is \(\w+\) failed: it ended with status 139", err)
-    assert re.search(r"other-output-O1 \(\w+\) failed: its output is not what", err)
+    assert re.search(r"no-source@O1 \(\w+\) failed: building failed: .*missing.c", err)
+    assert re.search(r"crash@as-is \(\w+\) failed: it ended with status 139", err)
+    assert re.search(r"other-output@O1 \(\w+\) failed: its output is not what", err)
     assert {r.benchmark for r in files.read(into)} == {"good/O1"}
     assert len(json.loads((into / "dataset.json").read_text())["failures"]) == 3
     asked = []
     monkeypatch.setattr(cluster, "perform", lambda task: asked.append(task.name) or {"failure": "not done"})
     every = tasks(load(str(manifest), os.environ), into.resolve(), "exact", platform.machine())
     cluster.perform_all(every, 1, "", lambda *_: None)
-    assert asked == ["no-source-O1", "crash-as-is", "other-output-O1"]  # what was done is not done again
+    assert asked == ["no-source@O1", "crash@as-is", "other-output@O1"]  # what was done is not done again
 
 
 LOOPS = """
@@ -209,12 +209,43 @@ def test_what_is_wrong_in_a_manifest_is_told(manifest: Path, old: str, new: str,
         load(str(manifest), {})
 
 
+def spec_tree(tmp_path: Path) -> Path:
+    """What `runcpu --action=setup` leaves, with a program of ours in it."""
+    run = tmp_path / "spec/benchspec/CPU/505.mcf_r/run/run_base_test_label.0000"
+    run.mkdir(parents=True)
+    subprocess.run(["gcc", "-x", "c", "-O1", "-o", run / "mcf", "-"], input=KERNEL.encode(), check=True)
+    (run / "in.txt").write_text("input")
+    (run / "speccmds.cmd").write_text(
+        f"-E OMP_NUM_THREADS 1\n-r\n-N C\n-C {run}\n"
+        "-i in.txt -o a.out -e a.err ../run_base_test_label.0000/mcf first > a.out 2>> a.err\n"
+        "-o b.out -e b.err ../run_base_test_label.0000/mcf second > b.out 2>> b.err\n"
+    )
+    return tmp_path / "spec"
+
+
+def test_commands_of_an_installed_spec_tree_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = spec_tree(tmp_path)
+    monkeypatch.setenv("SPEC", str(tree))
+    before = sorted(tree.rglob("*"))
+    into = tmp_path / "set"
+    assert main(["blocks", "suite", "speccpu2017", "-o", str(into), "--jobs", "1"]) == 0
+    rows = files.read(into)
+    names = {f"505.mcf_r.base_test_label.0000.{n}/as-is" for n in (1, 2)}
+    assert {r.benchmark for r in rows} == names
+    assert {r.function for r in rows} >= {"spin", "main"}
+    assert sorted(tree.rglob("*")) == before
+    outputs = sorted(p.read_text().split()[1] for p in (into / "parts").rglob("*.out"))
+    assert outputs == ["first", "second"]
+    monkeypatch.setenv("SPEC", str(tmp_path / "set"))
+    with pytest.raises(LiveproError, match="runcpu --action=setup"):
+        load("speccpu2017", os.environ)
+
+
 def test_ready_manifests_are_right(tmp_path: Path) -> None:
-    found = {
-        path.stem: load(path.stem, {"POLYBENCH": "/tmp", "RODINIA": "/tmp"}) for path in READY.glob("*.toml")
-    }
+    places = {"POLYBENCH": "/tmp", "RODINIA": "/tmp", "SPEC": str(spec_tree(tmp_path))}
+    found = {path.stem: load(path.stem, places) for path in READY.glob("*.toml")}
     assert len(found["polybench"].benchmarks) == 30
-    assert set(found) == {"kernels", "polybench", "rodinia"}
+    assert set(found) == {"kernels", "polybench", "rodinia", "speccpu2017"}
     assert all((READY / s).exists() for b in found["kernels"].benchmarks for s in b.sources)
     (kernel, *_) = tasks(found["polybench"], tmp_path, "exact", platform.machine())
     assert "-I" in kernel.build

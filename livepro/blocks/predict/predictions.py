@@ -16,6 +16,9 @@ from livepro.blocks.predict.models import PROCESSORS, Prediction
 from livepro.blocks.rows import BlockRow
 from livepro.linux.depot import Depot
 
+OTHER_ISA = "the processor does not execute its instruction set"
+"""Reason of a block that a processor was not asked about."""
+
 
 class Answers(NamedTuple):
     """What `model` predicts for the blocks on `processor`, one after the other."""
@@ -79,7 +82,7 @@ def _answers(rows: Sequence[BlockRow], model: str, name: str, memory: _Memory) -
     for i, prediction in zip(asked, found, strict=True):
         known[i] = prediction
         memory.remember(rows[i], prediction)
-    other = Prediction(None, "", f"{name} does not execute its instruction set")
+    other = Prediction(None, "", OTHER_ISA)
     return [answer if answer is not None else other for answer in known]
 
 

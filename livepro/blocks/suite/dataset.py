@@ -65,7 +65,7 @@ def tasks(manifest: Manifest, into: Path, method: str, isa: str) -> list[Task]:
             build = build_command(manifest, benchmark, flags, cc, program) if benchmark.sources else []
             out.append(
                 Task(
-                    name=f"{benchmark.name}-{variant}",
+                    name=f"{benchmark.name}@{variant}",
                     isa=isa,
                     folder=str(folder),
                     directory=str(manifest.directory),
@@ -92,7 +92,7 @@ def collect(
     rows: list[BlockRow] = []
     for task in every:
         if (task.isa, task.name) in good:
-            benchmark, _, variant = task.name.rpartition("-")
+            benchmark, _, variant = task.name.partition("@")
             # A relative module: the data set does not depend on where it was made.
             rows += [
                 replace(

@@ -18,12 +18,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from livepro.blocks.suite import spec
 from livepro.errors import LiveproError
 
 READY = Path(__file__).with_name("ready")
 """Manifests that come with livepro, and the kernels of one of them."""
 
-_SUITE = {"name": str, "directory": str, "build": str, "own-code-only": bool}
+_SUITE = {"name": str, "directory": str, "build": str, "own-code-only": bool, "discover": str}
 _TARGET = {"cc": str}
 _BENCHMARK = {
     "name": str,
@@ -104,21 +105,22 @@ class _Reader:
 
     def manifest(self, text: str, data: dict[str, Any]) -> Manifest:
         tables = {"suite": dict, "variants": dict, "targets": dict, "benchmarks": list}
-        self._check(data, tables, "the file", ("suite", "benchmarks"))
+        self._check(data, tables, "the file", ("suite",))
         suite = data["suite"]
         self._check(suite, _SUITE, "[suite]", ("name",))
+        directory = self._path.parent / self._fill(suite.get("directory", "."))
+        if not directory.is_dir():
+            raise self._wrong("[suite] directory", f"{directory} is no directory")
+        listed = [*data.get("benchmarks", ()), *self._discovered(suite, directory)]
         for name, flags in data.get("variants", {}).items():
             self._type(flags, str, f"[variants] {name}")
         for name, target in data.get("targets", {}).items():
             self._type(target, dict, f"[targets.{name}]")
             self._check(target, _TARGET, f"[targets.{name}]", ("cc",))
-        benchmarks = tuple(self._benchmark(b, suite.get("build", "")) for b in data["benchmarks"])
+        benchmarks = tuple(self._benchmark(b, suite.get("build", "")) for b in listed)
         names = [b.name for b in benchmarks]
         if not names or len(set(names)) != len(names):
             raise self._wrong("[[benchmarks]]", "needs at least one, and each a name of its own")
-        directory = self._path.parent / self._fill(suite.get("directory", "."))
-        if not directory.is_dir():
-            raise self._wrong("[suite] directory", f"{directory} is no directory")
         return Manifest(
             path=self._path.resolve(),
             text=text,
@@ -129,6 +131,21 @@ class _Reader:
             targets={n: t["cc"] for n, t in data.get("targets", {}).items()},
             benchmarks=benchmarks,
         )
+
+    def _discovered(self, suite: dict[str, Any], directory: Path) -> list[dict[str, Any]]:
+        """The benchmarks that an installed suite has made ready."""
+        kind = suite.get("discover")
+        if kind is None:
+            return []
+        if kind != "speccpu2017":
+            raise self._wrong("[suite] discover", f"'{kind}' is not known", "Known is speccpu2017.")
+        found = spec.benchmarks(directory)
+        if not found:
+            raise LiveproError(
+                f"{directory} has no run directory of SPEC CPU 2017.",
+                "Make some: `runcpu --action=setup --config=CONFIG --size=test intrate`.",
+            )
+        return found
 
     def _benchmark(self, data: Any, build: str) -> Benchmark:
         self._type(data, dict, "[[benchmarks]]")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from livepro.blocks import files
 from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS
-from livepro.blocks.predict.predictions import Answers, predict
+from livepro.blocks.predict.predictions import OTHER_ISA, Answers, predict
 from livepro.blocks.rows import BlockRow, weight
 from livepro.cli.blocks import shared
 from livepro.cli.parser import Parser, names, suggest
@@ -117,9 +117,9 @@ def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[
     columns += [Column("block", right=False, flexible=True, weight=3, style="cyan")]
     table = Table(columns)
     for i, row in enumerate(rows):
-        own = [a.predictions[i] for a in answers]
-        bounds = dict.fromkeys(p.bottleneck for p in own if p.bottleneck)
-        figures = ["-" if p.cycles is None else f"{p.cycles:.2f}" for p in own]
+        said = [a.predictions[i] for a in answers]
+        bounds = dict.fromkeys(p.bottleneck for p in said if p.bottleneck)
+        figures = ["-" if p.cycles is None else f"{p.cycles:.2f}" for p in said]
         times = "-" if row.occurrences is None else f"{row.occurrences:,}"
         table.add(times, str(row.length), *figures, "; ".join(bounds) or "-", row.name)
     print(f"cycles for each execution of a block, {plural(len(rows), 'block')} of {len(every):,}\n")
@@ -127,8 +127,9 @@ def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[
         console.print(line, soft_wrap=True)
     print()
     for a in answers:
-        left_out = [(row, p) for row, p in zip(rows, a.predictions, strict=True) if p.cycles is None]
-        text = f"{a.model} for {a.processor}: {len(rows) - len(left_out)} of {plural(len(rows), 'block')}"
+        own = [(row, p) for row, p in zip(rows, a.predictions, strict=True) if p.reason != OTHER_ISA]
+        left_out = [(row, p) for row, p in own if p.cycles is None]
+        text = f"{a.model} for {a.processor}: {len(own) - len(left_out)} of {plural(len(own), 'block')}"
         total = a.total(rows)
         if exact and total:
             instructions = sum(

@@ -29,7 +29,8 @@ where it was."""
 
 EPILOG = """\
 ready suites: kernels (needs a C compiler only), polybench (PolyBench/C 4.2, the
-directory in POLYBENCH), rodinia (OpenMP, the directory in RODINIA).
+directory in POLYBENCH), rodinia (OpenMP, the directory in RODINIA), speccpu2017 (an
+installed tree in SPEC, after `runcpu --action=setup`).
 
 examples:
   livepro blocks suite kernels -o dataset
