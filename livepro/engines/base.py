@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
-from livepro.engines.rescue import Homing, OwnCode, Rescue
 from livepro.engines.stream.recorder import Recorder
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
@@ -26,6 +25,9 @@ from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
 from livepro.tracee.seize import interrupt
 from livepro.tracee.stops import in_hand
+
+if TYPE_CHECKING:
+    from livepro.engines.rescue import Homing
 
 _LOOKS = 20  # rings of the bell in a row that find the same threads waiting for an answer
 
@@ -185,11 +187,15 @@ class Engine(ABC):
 
     def homing(self) -> Homing:
         """How threads are brought back to the program's own code after an error."""
+        from livepro.engines.rescue import OwnCode
+
         return OwnCode(self.isa)
 
     def rescue(self) -> None:
         """After an error of livepro's own: let everything go, each thread as well as still can be
         (`livepro.engines.rescue`). Never raises. For the thread that ran the engine."""
+        from livepro.engines.rescue import Rescue  # what few runs need, none should load
+
         Rescue(self.tracer, self.isa, self.homing()).run()
 
     def conclude(self) -> None:

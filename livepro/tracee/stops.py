@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.linux.wait import WALL, stop_event, stop_signal
 
 WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
 WAIT_FLAGS = WALL | WNOTHREAD
@@ -49,6 +49,7 @@ def in_hand(tid: int) -> bool:
         return False
 
 
+_ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 _LOOKS, _LOOK = 3, 0.001  # how often to look whether a thread has been killed, and seconds in between
 
 
@@ -89,14 +90,30 @@ def sent(tid: int) -> bool:
     return info is not None and info.code <= 0 and info.pid != 0
 
 
+def next_stop(tid: int) -> int:
+    """The wait status of a thread's next stop. Raises ProcessLookupError if it ends instead, or is about
+    to: of that whoever waits for all threads is told."""
+    while True:
+        found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | WALL)
+        if found is not None and found.si_code in _ENDS:
+            break
+        found = os.waitid(os.P_PID, tid, os.WSTOPPED | os.WNOHANG | WALL)
+        if found is None:
+            continue  # killed meanwhile
+        status: int = found.si_status << 8 | 0x7F  # as waitpid says it
+        if stop_event(status) != ptrace.PTRACE_EVENT_EXIT:
+            return status
+        ptrace.call(ptrace.PTRACE_CONT, tid)  # nobody else will be told of this stop
+        break
+    raise ProcessLookupError(f"thread {tid} has ended")
+
+
 def absorb_trap(tid: int) -> int:
     """Have a trap that the tracing caused, and that has yet to be reported, reported now: it
     would end the program. Returns the signal to deliver, 0 if none. Raises OSError."""
     while trap_pending(tid):
         ptrace.call(ptrace.PTRACE_CONT, tid)
-        status = os.waitpid(tid, WALL)[1]
-        if not is_stop(status):
-            raise ProcessLookupError(f"thread {tid} has ended")
+        status = next_stop(tid)
         if stop_event(status):
             continue
         number = stop_signal(status)

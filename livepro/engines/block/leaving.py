@@ -8,15 +8,18 @@ nobody waits long; those that are inside one are stepped, and let go when they s
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 from livepro.engines.base import EngineOptions
-from livepro.engines.block.homing import BlockHoming
 from livepro.engines.block.spaces import Spaces
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.stepping import unstep
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
+
+if TYPE_CHECKING:
+    from livepro.engines.block.homing import BlockHoming
 
 
 class Leaving(Spaces):
@@ -34,6 +37,8 @@ class Leaving(Spaces):
         super().leave()
 
     def homing(self) -> BlockHoming:
+        from livepro.engines.block.homing import BlockHoming
+
         return BlockHoming(self.isa, self._running, self._texts, self._hardware)
 
     def part(self, thread: TracedThread) -> bool:

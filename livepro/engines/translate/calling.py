@@ -10,13 +10,14 @@ import contextlib
 from typing import Any
 
 from livepro.engines.translate.backend import Backend
-from livepro.engines.translate.memory import HELD_OFF, check_result, next_stop, run_to_trap
+from livepro.engines.translate.memory import HELD_OFF, check_result, run_to_trap
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.wait import stop_event
 from livepro.tracee import TracedProcess
 from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
+from livepro.tracee.stops import next_stop
 
 _ALL = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout, memory
 from livepro.engines.translate.actions import SignalActions
 from livepro.engines.translate.backend import WHEN_TOLD
-from livepro.engines.translate.homing import TranslateHoming
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
@@ -29,6 +29,9 @@ from livepro.engines.window import BETWEEN
 from livepro.linux import ptrace
 from livepro.linux.vm import shares_handlers, shares_memory
 from livepro.tracee import TracedProcess, TracedThread
+
+if TYPE_CHECKING:
+    from livepro.engines.translate.homing import TranslateHoming
 
 
 class TranslateEngine(Regions):
@@ -272,6 +275,8 @@ class TranslateEngine(Regions):
 
     def homing(self) -> TranslateHoming:
         """See `Engine`."""
+        from livepro.engines.translate.homing import TranslateHoming
+
         return TranslateHoming(
             self.isa, self._backend, self._states, self._spaces, self._inherited, self._actions, self._calls
         )

@@ -18,11 +18,11 @@ from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.proc import AddressSpace, Memory, address_space
-from livepro.linux.wait import WALL, stop_event, stop_signal
+from livepro.linux.wait import stop_event, stop_signal
 from livepro.tracee import TracedThread
 from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
-from livepro.tracee.stops import sent
+from livepro.tracee.stops import next_stop, sent
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4  # include/uapi/asm-generic/mman-common.h
@@ -45,7 +45,6 @@ HELD_OFF = (1 << 64) - 1 & ~sum(
 
 _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
-_ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 
 class Injector:
@@ -111,24 +110,6 @@ def run_to_trap(request: int, tid: int) -> bool:
         if number != signal.SIGSTOP:
             ptrace.set_signal_mask(tid, ptrace.signal_mask(tid) | 1 << number - 1)
         passed = number
-
-
-def next_stop(tid: int) -> int:
-    """The wait status of a thread's next stop. Raises ProcessLookupError if it ends instead, or is about
-    to: of that whoever waits for all threads is told."""
-    while True:
-        found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | WALL)
-        if found is not None and found.si_code in _ENDS:
-            break
-        found = os.waitid(os.P_PID, tid, os.WSTOPPED | os.WNOHANG | WALL)
-        if found is None:
-            continue  # killed meanwhile
-        status: int = found.si_status << 8 | 0x7F  # as waitpid says it
-        if stop_event(status) != ptrace.PTRACE_EVENT_EXIT:
-            return status
-        ptrace.call(ptrace.PTRACE_CONT, tid)  # nobody else will be told of this stop
-        break
-    raise ProcessLookupError(f"thread {tid} ended during a call made inside it")
 
 
 def check_result(result: int, number: int, tid: int) -> int:
