@@ -7,7 +7,7 @@ import errno
 from collections.abc import Iterator
 from typing import Any
 
-from livepro.linux import ptrace
+from livepro.linux import proc, ptrace
 from livepro.tracee.process import TracedProcess
 
 _ATTEMPTS = 3
@@ -42,9 +42,9 @@ def give_back(process: TracedProcess, tid: int) -> bool:
             ptrace.set_signal_mask(tid, mask)
             break
         except OSError as error:
-            if error.errno == errno.ESRCH:
-                break  # killed meanwhile
+            if error.errno == errno.ESRCH and proc.dying(tid):
+                break
             if attempt == _ATTEMPTS:
-                raise
+                raise  # it runs: the call's end has not been waited for
     process.lent.pop(tid, None)
     return True
