@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from attach.targets import ROOT
 from soak import ledger
+from soak.programs import present
 from soak.rounds import ENGINES, Outcome, Rounds, draw
-from soak.runtimes import judge
+from soak.runtimes import RUNTIMES, judge
 
 from fixtures import Builder
 
@@ -23,6 +28,44 @@ def test_attached_to_again_and_again(name: str, tmp_path: Path) -> None:
         drawn, generator = draw(SEED, number, [name], ["translate"], ["once"])
         outcome = rounds.make(drawn, generator)
         assert outcome.kind == "right", outcome.told
+
+
+WAYS = "once,several,files,windows,interrupted,live,run"
+"""All but `commanded`: an answer to a question for metrics may yet fail, beside an unharmed program."""
+PROGRAMS = [name for name in present() if name != "go"]
+"""All but Go's, whose handler of SIGTRAP the translate engine may yet lose."""
+
+
+@pytest.mark.long
+def test_a_round_of_each_program(tmp_path: Path) -> None:
+    """Those programs that this machine has, engines by turns; minutes at most."""
+    if os.environ.get("CI"):
+        missing = [runtime.package for runtime in RUNTIMES.values() if not runtime.present]
+        assert missing == [], f"Debian packages that CI must have: {missing}"
+    results = tmp_path / "rounds"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.soak",
+            "--seed",
+            str(SEED),
+            "--times",
+            "19",
+            "--minutes",
+            "1.5",
+            "--ways",
+            WAYS,
+            "--results",
+            results,
+            *PROGRAMS,
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(results.read_text().splitlines()) > 5
 
 
 def test_rounds_are_drawn_by_their_seed_and_number() -> None:

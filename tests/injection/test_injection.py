@@ -125,3 +125,12 @@ def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
     outcomes = [Outcome.read(json.loads(line)) for line in results.read_text().splitlines()]
     assert outcomes
     assert [o for o in outcomes if not o.made or o.livepro == 0] == []
+
+
+@pytest.mark.long
+def test_a_sample_is_survived() -> None:
+    """All kinds but SIGKILL to the tracer itself, which nothing can be promised for."""
+    done = injection(
+        "--times", "80", "--seconds", "80", "--seed", "1", "--kinds", ",".join([*ERRORS, "KILL-FRONT"])
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
