@@ -29,7 +29,8 @@ BRANCH_EVENTS = ("Bc", "Bcm", "Bi", "Bim")
 EVENTS = (*CACHE_EVENTS, *BRANCH_EVENTS)
 
 _HISTORY, _COUNTERS, _TARGETS = 7, 1 << 14, 512
-_I1, _D1, _LL = 0, 1, 2
+_I1, _D1, _LL = 0, 3, 6
+"""Where the shape of each cache is. (A row of an array would be an array, whose references are counted.)"""
 
 
 @njit(nogil=True)
@@ -50,9 +51,10 @@ def set_misses(tags, at, ways, line):
 
 
 @njit(nogil=True)
-def misses(tags, shape, address, size):
-    """Whether an access misses a cache of that shape: the bits of its lines, its sets minus one, its ways."""
-    bits, mask, ways = shape[0], shape[1], shape[2]
+def misses(tags, shapes, cache, address, size):
+    """Whether an access misses the `cache`-th of the `shapes`: the bits of its lines, its sets minus one, its
+    ways."""
+    bits, mask, ways = shapes[cache], shapes[cache + 1], shapes[cache + 2]
     first, last = address >> bits, (address + size - 1) >> bits
     out = set_misses(tags, (first & mask) * ways, ways, first)
     for line in range(first + 1, last + 1):
@@ -93,7 +95,7 @@ class CacheSim(Analysis):
         return {
             "runs": np.zeros(2, np.int64),
             "counts": np.zeros((1, len(EVENTS)), np.int64),
-            "shapes": np.array([_shape(cache) for cache in shapes], np.int64),
+            "shapes": np.array([_shape(cache) for cache in shapes], np.int64).ravel(),
             "i1": np.zeros(shapes[0].size // shapes[0].line, np.int64),
             "d1": np.zeros(shapes[1].size // shapes[1].line, np.int64),
             "ll": np.zeros(shapes[2].size // shapes[2].line, np.int64),
@@ -110,28 +112,28 @@ class CacheSim(Analysis):
 
     def instruction(state, thread, instruction, address, size):
         # The line fetched from last is the most recent of its set: it hits, and changes nothing.
-        shape = state.shapes[_I1]
-        line = address >> shape[0]
-        end = (address + size - 1) >> shape[0]
+        bits = state.shapes[_I1]
+        line = address >> bits
+        end = (address + size - 1) >> bits
         if (line != state.fetched[0] or line != end) and state.on[0]:
             state.fetched[0] = end
-            if misses(state.i1, shape, address, size):
+            if misses(state.i1, state.shapes, _I1, address, size):
                 state.counts[instruction, 1] += 1
-                if misses(state.ll, state.shapes[_LL], address, size):
+                if misses(state.ll, state.shapes, _LL, address, size):
                     state.counts[instruction, 2] += 1
 
     def access(state, thread, instruction, address, size, write):
         if write < 2 and state.on[0]:
             first = 6 if write else 3
-            shape = state.shapes[_D1]
-            size = min(size, 1 << shape[0])
+            bits, mask, ways = state.shapes[_D1], state.shapes[_D1 + 1], state.shapes[_D1 + 2]
+            size = min(size, 1 << bits)
             state.counts[instruction, first] += 1
-            line = address >> shape[0]
-            if state.d1[(line & shape[1]) * shape[2]] == line and (address + size - 1) >> shape[0] == line:
+            line = address >> bits
+            if state.d1[(line & mask) * ways] == line and (address + size - 1) >> bits == line:
                 return
-            if misses(state.d1, shape, address, size):
+            if misses(state.d1, state.shapes, _D1, address, size):
                 state.counts[instruction, first + 1] += 1
-                if misses(state.ll, state.shapes[_LL], address, size):
+                if misses(state.ll, state.shapes, _LL, address, size):
                     state.counts[instruction, first + 2] += 1
 
     def branch(state, thread, instruction, address, target, taken, kind):

@@ -155,10 +155,9 @@ def analyses_of(args: argparse.Namespace) -> list[Any]:
         try:
             from livepro.cachesim.model import CacheSim
         except ImportError:
-            raise LiveproError(
-                "The simulator is compiled by numba, which is not installed.",
-                "Install it: pip install 'livepro[events]'.",
-            ) from None
+            from livepro.events.kernels import MISSING
+
+            raise MISSING from None
         out.append(
             CacheSim(
                 args.I1, args.D1, args.LL, caches=args.cachesim or bool(shapes), branches=args.branch_sim

@@ -33,6 +33,7 @@ from livepro.events.analysis import (
     RETURN,
     Analysis,
 )
+from livepro.events.flattening import flattened
 from livepro.model import Flow
 
 MISSING = LiveproError(
@@ -234,8 +235,24 @@ class Kernel:
             import numba
         except ImportError:
             raise MISSING from None
-        source = loop_source(self._hooks, self._names)
-        kernels = {name: numba.njit(nogil=True)(hook) for name, hook in self._hooks.items()}
+        hooks, given = dict(self._hooks), {}
+        for name, hook in self._hooks.items():
+            made = flattened(hook, self._names)
+            if made is not None:
+                hooks[name], used = made
+                given[name] = ", ".join(f"s_{array}" for array in used)
+        source = loop_source(hooks, self._names)
+        for name, arrays in given.items():
+            source = re.sub(rf"(fn_{name}\(\s*)state\b", rf"\g<1>{arrays}", source)
+        if len(given) == len(hooks):
+            source = re.sub(r"\n    state = State\([^\n]*", "", source)
+        if not getattr(numba.config, "DISABLE_JIT"):  # noqa: B009
+            # Views whose references are not counted: counting them costs some ten nanoseconds an event each.
+            views = "".join(f"    s_{n} = carray(pointer(s_{n}), s_{n}.shape)\n" for n in self._names)
+            source = source.replace("    at, n = 0, len(words)\n", views + "    at, n = 0, len(words)\n", 1)
+            imports = "from numba import carray\nfrom livepro.events.pointers import pointer\n"
+            source = imports + source
+        kernels = {name: numba.njit(nogil=True)(hook) for name, hook in hooks.items()}
         tag = hashlib.sha256(source.encode())
         for hook in self._hooks.values():
             tag.update(hook.__qualname__.encode())

@@ -138,6 +138,21 @@ def test_what_does_not_go_with_recording_is_refused(more: list[str], tmp_path: P
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("asked", [["--analysis", "split"], ["--cachesim"]])
+def test_without_the_compiler_the_extra_is_named(asked: list[str], tmp_path: Path) -> None:
+    code = "import sys; sys.modules['numba'] = None; from livepro.cli.main import main\n"
+    code += "sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", *asked, "--", "touch", tmp_path / "ran"],
+        cwd=ROOT.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "livepro[events]" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_all_built_in_analyses_tell_something(tmp_path: Path) -> None:
     names = [line.split()[0] for line in livepro("analyses", cwd=tmp_path).stdout.splitlines()]
     assert {"pages", "strides", "indirect", "split", "cachesim"} <= set(names)

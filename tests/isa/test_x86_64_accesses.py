@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from livepro.isa.access import READ, WRITE, pieces
-from livepro.isa.x86_64.accesses import accesses, words_after, words_before
-from livepro.isa.x86_64.registers import Registers
-
 unicorn = pytest.importorskip("unicorn")
 iced = pytest.importorskip("iced_x86")
+
+from livepro.isa.access import READ, WRITE, pieces  # noqa: E402
+from livepro.isa.x86_64.accesses import accesses, words_after, words_before  # noqa: E402
+from livepro.isa.x86_64.registers import Registers  # noqa: E402
 
 _CODE, _DATA, _SIZE = 0x10_0000, 0x20_0000, 0x40_0000
 _NAMES = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate import layout
@@ -20,10 +21,12 @@ from livepro.engines.translate.x86_64 import encode
 from livepro.engines.translate.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX, CounterEmitter
 from livepro.engines.translate.x86_64.facts import Facts, Kind
 from livepro.engines.translate.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
-from livepro.engines.translate.x86_64.recording import Recording, free_at_start
 from livepro.engines.translate.x86_64.refilling import Refilling
 from livepro.engines.translate.x86_64.repeating import repeat
 from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
+
+if TYPE_CHECKING:
+    from livepro.engines.translate.x86_64.recording import Recording
 
 _S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
 _SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
@@ -60,6 +63,8 @@ class Emitter(CounterEmitter):
 
     def record(self, blocks: StreamBlocks) -> None:
         """See `Emitter`."""
+        from livepro.engines.translate.x86_64.recording import Recording
+
         self.recording = Recording(blocks)
 
     # -- writing
@@ -109,7 +114,7 @@ class Emitter(CounterEmitter):
             self._compare_source(emitted, block, 0)
             special = range(len(facts_of))
         if recording is not None and plan is not None:
-            recording.begin(emitted, plan, free_at_start(block), slot)
+            recording.begin(emitted, plan, block, slot)
         runs.append((0, len(out)))
         table = jump_table(block) if stubs else None
         if table is not None:

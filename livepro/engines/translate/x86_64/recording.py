@@ -217,9 +217,10 @@ class Recording:
     # -- emission
 
     @staticmethod
-    def begin(emitted: Emitted, plan: Plan, free: int, cell: int) -> None:
-        """Begin a block's record, and count the block; `free` are registers that may hold anything."""
+    def begin(emitted: Emitted, plan: Plan, block: SourceBlock, cell: int) -> None:
+        """Begin a block's record, and count the block in `cell`."""
         out = emitted.code
+        free = free_at_start(block)
         needed = 0
         for place in plan.early:
             needed |= place.registers
