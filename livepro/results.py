@@ -27,7 +27,6 @@ from livepro.model import (
 )
 from livepro.model.label import generated
 from livepro.names.demangle import Demangler
-from livepro.names.generated import GeneratedNames
 
 _KERNELS = ("[vdso]", "[vsyscall]")
 
@@ -158,6 +157,8 @@ def labelled(image: ImageRecord) -> BlockStore:
     modules = {module for module in set(store.modules) if generated(module)}
     rows = [row for row, module in enumerate(store.modules) if module in modules and row not in store.labels]
     if rows:
+        from livepro.names.generated import GeneratedNames
+
         names = GeneratedNames(image.process)
         names.look()
         for row in rows:

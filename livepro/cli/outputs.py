@@ -11,22 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from livepro.analyses import bbv, document, simd
+from livepro.analyses import bbv, simd
 from livepro.analyses.bbv import CutRule, Dialect
-from livepro.analyses.inlined import Frames
 from livepro.analyses.itypes import itypes, other_items
 from livepro.analyses.origins import TIERS, compiled, only, tier_wanted
 from livepro.cli import checks
 from livepro.errors import LiveproError
-from livepro.formats import cachegrind, expbbv, files, itypes_spec, json_report, mica, simd_csv
+from livepro.formats import expbbv, files, itypes_spec, json_report, mica, simd_csv
 from livepro.isa.vocabulary import vocabulary
-from livepro.linux.inlined import Inlining
-from livepro.linux.lines import PATIENCE, LineTables
 from livepro.model import ProcessResult, RunResult
 from livepro.model.itypes import ItypesSpec
-from livepro.names.demangle import Demangler
+
+if TYPE_CHECKING:
+    from livepro.analyses.inlined import Frames
 
 UNWRITTEN = 2
 """Exit status where a file that was asked for could not be written after the run."""
@@ -176,6 +175,9 @@ def write(
 
 def to_document(out: Plan, result: RunResult) -> dict[str, Any]:
     """The JSON report, with source lines of the code where it can be found out now."""
+    from livepro.analyses import document
+    from livepro.linux.lines import PATIENCE, LineTables  # what only files need, others need not load
+
     lines = LineTables().lookup if out.code else None
     frames = inlined_functions(out, PATIENCE)
     return document.to_document(result, out.spec, with_code=out.code, lines=lines, frames=frames)
@@ -183,6 +185,9 @@ def to_document(out: Plan, result: RunResult) -> dict[str, Any]:
 
 def inlined_functions(out: Plan, patience: float) -> Frames:
     """What finds the inlined functions that blocks are in, for so many seconds at most."""
+    from livepro.linux.inlined import Inlining
+    from livepro.names.demangle import Demangler
+
     return Inlining(patience=patience, spelled=Demangler() if out.demangle else None).lookup
 
 
@@ -255,6 +260,8 @@ def write_cachegrind(out: Plan, result: RunResult, environment: Mapping[str, str
     names = files.names_for_images(pattern, [(t["pid"], t["image"]) for t in told], environment, option)
     for name, process in zip(names, told, strict=True):
         found = process["result"]
+        from livepro.formats import cachegrind
+
         profile = cachegrind.Profile(
             tuple(found["events"]),
             " ".join(process["command"]),

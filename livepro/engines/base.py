@@ -18,7 +18,6 @@ from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
-from livepro.engines.stream.recorder import Recorder
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
@@ -28,6 +27,7 @@ from livepro.tracee.stops import in_hand
 
 if TYPE_CHECKING:
     from livepro.engines.rescue import Homing
+    from livepro.engines.stream.recorder import Recorder
 
 _LOOKS = 20  # rings of the bell in a row that find the same threads waiting for an answer
 

@@ -19,7 +19,6 @@ from livepro.engines.decoding import Decoding
 from livepro.engines.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.recording import ThreadTally
 from livepro.engines.stepping import StepThread
-from livepro.engines.stream.stepping import StepTrace
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -366,6 +365,8 @@ class StepEngine(Decoding):
         state = StepThread(thread, tally, record, self._decode(thread.process, record, pc))
         if self.options.stream is not None:
             stream = self.options.stream.thread(thread, record, self.isa)
+            from livepro.engines.stream.stepping import StepTrace
+
             state.trace = StepTrace(self.options.stream, stream, self.isa)
         self._states[thread.tid] = state
         self._enter(state, pc)

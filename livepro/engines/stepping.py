@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stream.stepping import StepTrace
 from livepro.engines.window import Position
 from livepro.errors import LiveproError
 from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.linux import ptrace, rseq
 from livepro.model import Flow
 from livepro.tracee import TracedThread
+
+if TYPE_CHECKING:
+    from livepro.engines.stream.stepping import StepTrace
 
 NEVER = -2
 """No program counter, and not the -1 of a failed read."""

@@ -12,7 +12,6 @@ import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.error import HTTPError
 
 DEBUG_ROOT = Path("/usr/lib/debug")
 TIMEOUT = 90.0
@@ -67,6 +66,7 @@ class DebugFiles:
 
     def _fetch(self, build_id: str, into: Path) -> bool:
         """Ask the servers, one after the other; whether one had the file."""
+        from urllib.error import HTTPError
         from urllib.request import urlopen  # costs 60 ms: only who asks for it pays
 
         for url in self.urls:

@@ -10,13 +10,12 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from livepro.analyses import snapshots
-from livepro.analyses.inlined import Frames
 from livepro.analyses.sampling import estimate
 from livepro.model import RunResult, SamplingResult
 from livepro.model.itypes import ItypesSpec
@@ -26,6 +25,9 @@ from livepro.ui.matrix import itypes_matrix, simd_matrix
 from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.text import bar, duration, grouped, percent, plural, scaled, shortened
 from livepro.ui.view import NO_WIDTH, Counts, RunView, shown, view
+
+if TYPE_CHECKING:
+    from livepro.analyses.inlined import Frames
 
 MOST_ROWS = 24
 """Rows of the table of processes and threads."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Landing
 from livepro.engines.translate.source import SourceBlock
 from livepro.isa.base import StoppedThread
 from livepro.linux.ptrace import SignalInfo
+
+if TYPE_CHECKING:
+    from livepro.engines.stream.blocks import StreamBlocks
 
 Words = npt.NDArray[np.uint64]
 """A thread's area as livepro sees it."""

@@ -21,7 +21,6 @@ from livepro.engines.translate.backend import WHEN_TOLD
 from livepro.engines.translate.intervals import IntervalClock
 from livepro.engines.translate.keeping import keep
 from livepro.engines.translate.live import translated
-from livepro.engines.translate.recorded import TranslateTrace
 from livepro.engines.translate.regions import Regions
 from livepro.engines.translate.space import EAGER, CodeSpace
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -99,6 +98,8 @@ class TranslateEngine(Regions):
             # A forked child's copies name blocks as its parent's do.
             recorder.image(state.record, self.isa).blocks = recording.blocks
             stream = recorder.thread(state.thread, state.record, self.isa)
+            from livepro.engines.translate.recorded import TranslateTrace
+
             state.trace = TranslateTrace(recorder, stream, recording.blocks, state.words, self.isa)
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:

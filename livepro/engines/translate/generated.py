@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from livepro.jvm.labels import Labeller
 from livepro.model.label import CodeLabel, Origin
-from livepro.names.generated import GeneratedNames
 from livepro.tracee import TracedProcess
+
+if TYPE_CHECKING:
+    from livepro.names.generated import GeneratedNames
 
 _PAGE_SHIFT = 12
 
@@ -87,6 +90,8 @@ class GeneratedCode:
     def _name(self, pc: int) -> str:
         """What a JIT compiler calls the code at `pc`, empty where it does not say."""
         if self._names is None:
+            from livepro.names.generated import GeneratedNames
+
             self._names = GeneratedNames(self._process)
         if not self._looked:
             self._looked = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout
@@ -14,10 +14,12 @@ from livepro.engines.translate.cache import Block, Stop
 from livepro.engines.translate.counters import ThreadCounters
 from livepro.engines.translate.emitted import Countdown
 from livepro.engines.translate.intervals import IntervalClock
-from livepro.engines.translate.recorded import TranslateTrace
 from livepro.engines.translate.space import CodeSpace
 from livepro.engines.window import Position
 from livepro.tracee import TracedThread
+
+if TYPE_CHECKING:
+    from livepro.engines.translate.recorded import TranslateTrace
 
 NOWHERE = (-1, 0, 0)
 """See `TranslatedThread.furthest`."""

@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate import layout
 from livepro.engines.translate.backend import WHEN_TOLD, Owed
 from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field, Landing
@@ -26,6 +25,7 @@ from livepro.engines.translate.x86_64.repeating import repeat
 from livepro.engines.translate.x86_64.tables import branch_by_table, jump_table
 
 if TYPE_CHECKING:
+    from livepro.engines.stream.blocks import StreamBlocks
     from livepro.engines.translate.x86_64.recording import Recording
 
 _S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
