@@ -21,6 +21,9 @@ from livepro.results import build_processes, build_snapshots, reported
 if TYPE_CHECKING:
     from livepro.live import LiveRun
 
+FAILED = "livepro failed in the middle of the run"
+"""How the warning begins that tells of an error of livepro's own, after which the program went on."""
+
 _REPORT_EVERY = 0.25  # seconds
 _GRACE = 0.25  # seconds that a Ctrl-C may take from livepro to the program
 _LAST_WARNING = 2.0  # seconds from SIGTERM to SIGKILL when livepro itself is told to go
@@ -108,7 +111,7 @@ class Session:
             traceback.print_exception(error)
         what = error.cause if isinstance(error, LiveproError) else f"{type(error).__name__}: {error}"
         engine.warnings.append(
-            f"livepro failed in the middle of the run ({what}). The program went on without it: what it "
+            f"{FAILED} ({what}). The program went on without it: what it "
             "executed after that is not counted, and of each thread the block it was in then is not."
         )
 

@@ -102,6 +102,8 @@ def main(argv: Sequence[str]) -> int:
     gc.disable()
     load_numpy()
     from livepro.cli import outputs
+    from livepro.cli.main import complain
+    from livepro.session import FAILED
 
     plan = outputs.plan(args, chosen, os.environ)
     status: int | None
@@ -112,6 +114,10 @@ def main(argv: Sequence[str]) -> int:
         if status is None and view is not None:
             status = left_to_itself(result)  # what it writes goes through the view's hands
     complete = outputs.report(args, chosen, plan, result)
+    if args.quiet:
+        for text in result.warnings:
+            if text.startswith(FAILED):  # the counts are not what was asked for, and nothing else says so
+                complain(text)
     if status is None:
         status = left_to_itself(result)
     return status if complete and outputs.measured(result) else outputs.UNWRITTEN

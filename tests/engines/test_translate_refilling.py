@@ -55,7 +55,10 @@ class Thread:
             flags = _SHARED | _ANONYMOUS | _BELOW_2_GIB
             return int(libc.mmap(None, ctypes.c_size_t(size), _READ_WRITE | _EXECUTE, flags, -1, 0))
 
-        self.area, data, self.code = shared(layout.AREA_SIZE), shared(layout.DATA_SIZE), shared(layout.PAGE)
+        sizes = layout.AREA_SIZE, layout.DATA_SIZE, layout.PAGE
+        self.area, data, self.code = map(shared, sizes)
+        self._mapped = list(zip((self.area, data, self.code), sizes, strict=True))
+        self._munmap = libc.munmap
         self.words = np.frombuffer(
             (ctypes.c_uint64 * (layout.AREA_SIZE // 8)).from_address(self.area), np.uint64
         )
@@ -91,6 +94,12 @@ class Thread:
         ctypes.CFUNCTYPE(None)(start)()
         os._exit(1)
 
+    def _unmap(self) -> None:
+        """There is not much room below 2 GiB. (What is looked at afterwards has been copied.)"""
+        self.words = self.words.copy()
+        for address, size in self._mapped:
+            self._munmap(ctypes.c_void_p(address), ctypes.c_size_t(size))
+
     def steps(self) -> Iterator[Any]:
         """Its registers before each instruction of the code; the process ends with it."""
         structure = for_machine("x86_64").registers.structure
@@ -109,6 +118,7 @@ class Thread:
         finally:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
+            self._unmap()
 
 
 class Copy:
@@ -242,4 +252,4 @@ def test_the_group_of_a_block_that_asks_is_touched() -> None:
             words = Copy(thread.words)
             REFILLING.finish(registers, words, 0, read)
             assert words[layout.TOUCHED // 8] == 1 << 8 * ((FIRST + ASKING) // layout.GROUP)
-    assert touched[layout.TOUCHED : layout.TOUCHED + 2].tolist() == [0, 1]
+    assert thread.words.view(np.uint8)[layout.TOUCHED :][:2].tolist() == [0, 1]

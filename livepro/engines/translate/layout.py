@@ -97,7 +97,7 @@ RECORDS_MORE = 1 << 16
 AREA_SIZE = RECORDS_END + RECORDS_MORE
 DATA_SIZE = LENGTHS + MAX_SLOTS * 4
 """Of the data window."""
-AREAS_PER_WINDOW = 32
+AREAS_PER_WINDOW = 20  # about 1 GiB in all: a limit on file sizes must allow for a window
 """Threads that share one mapping; more threads, more windows."""
 
 AREAS_SIZE = AREA_SIZE * AREAS_PER_WINDOW
