@@ -37,7 +37,8 @@ def run(where: Path, *options: str, **environment: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", *options],
         cwd=where,
-        env={**os.environ, **environment},
+        # (Not as a worker of the pytest that runs this test.)
+        env={**{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}, **environment},
         capture_output=True,
         text=True,
         timeout=500,
