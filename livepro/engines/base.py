@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
 from livepro.engines.window import Counts, Position, Vectors
+from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
@@ -111,7 +111,7 @@ class Engine(ABC):
 
     def attach(self, pid: int, ppid: int = 0) -> None:
         """Take hold of a process that runs, to be watched from `run` on; several may be. Raises
-        OSError when that is refused; the process is then as it was."""
+        OSError when that is refused, LiveproError when livepro itself is; the process is then as it was."""
         self._hang_bell()
         process = self.tracer.attach(pid, ppid)
         self.look_ahead(process)
@@ -205,8 +205,14 @@ class Engine(ABC):
 
     def _hang_bell(self) -> None:
         if not self.tracer.bell.pid:
-            with contextlib.suppress(OSError):
+            try:
                 self.tracer.bell.hang()
+            except OSError as error:  # without one nobody could end the measurement but the program
+                raise LiveproError(
+                    f"livepro cannot start and trace the process that wakes it: {error.strerror}.",
+                    "See how many processes (`ulimit -u`) and files (`ulimit -n`) are allowed. "
+                    "The program has not been touched.",
+                ) from error
         if self._detach or self.control.asked:  # before there was a bell
             self.tracer.bell.ring()
 

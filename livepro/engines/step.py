@@ -25,7 +25,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import ROUND, WAIT_FLAGS, killed, next_in_turn
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, failed, killed, next_in_turn
 
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
@@ -66,7 +66,8 @@ class StepEngine(Decoding):
                     if pc == state.expected:
                         state.index = index = state.index + 1
                         state.expected = state.expect[index]
-                        request(step, tid, None, None)
+                        if request(step, tid, None, None) == -1:
+                            failed(tid)
                         continue
                     block = state.block
                     follower = block.links.get(pc)
@@ -76,7 +77,8 @@ class StepEngine(Decoding):
                         state.expect = follower.expect
                         state.expected = follower.expect[0]
                         state.index = 0
-                        request(step, tid, None, None)
+                        if request(step, tid, None, None) == -1:
+                            failed(tid)
                     else:
                         self._trap(state, pc)
                 else:
@@ -96,8 +98,8 @@ class StepEngine(Decoding):
 
     def _trap(self, state: StepThread, pc: int) -> None:
         """A SIGTRAP stop that the loop could not place."""
-        if pc == -1:
-            return  # killed meanwhile: its end is the next status
+        if pc == -1 and failed(state.thread.tid):
+            return
         pc &= _ADDRESS_MASK  # the vsyscall page is in the upper half
         try:
             if not self._is_step(state, pc):
@@ -122,7 +124,8 @@ class StepEngine(Decoding):
                 break
             if not whole:
                 return
-        ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None)
+        if ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None) == -1:
+            failed(state.thread.tid)
 
     def _whole(self, state: StepThread) -> bool | None:
         """Run the exclusive sequence that the thread stands at, and count it: None if it is none,
@@ -165,7 +168,7 @@ class StepEngine(Decoding):
             return True
         info = ptrace.signal_info(state.thread.tid)
         kind = info.code if info is not None else _TRAP_TRACE
-        left_call = kind == self.isa.call_trap and (kind > 0 or info is None or info.pid == 0)
+        left_call = self._left_call(info)
         if kind == _HANDLER_ENTERED:
             # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
             # kernel/signal.c): a handler of the program's own would be lost by stepping.
@@ -193,6 +196,11 @@ class StepEngine(Decoding):
         # The program's own: int3, int1, or a SIGTRAP that somebody sent.
         self.signalled(state.thread, signal.SIGTRAP)
         return False
+
+    def _left_call(self, info: ptrace.SignalInfo | None) -> bool:
+        """Whether a SIGTRAP tells of a step out of a system call."""
+        kind = self.isa.call_trap
+        return info is not None and info.code == kind and (kind > 0 or info.pid == 0)
 
     def trapped(self, thread: TracedThread) -> None:
         self._trap(self._states[thread.tid], self._pc(thread.tid))

@@ -270,7 +270,8 @@ def program_counter_reader(
 
     With `user_offset` (the register's place in `struct user`) one PEEKUSER;
     where the kernel has no such request (AArch64), a GETREGSET into a buffer
-    kept for the purpose. The function returns -1 for a thread that is gone.
+    kept for the purpose. The function returns -1 when that fails, with an errno
+    (ctypes.get_errno), which is 0 where -1 was read: ptrace(2), return value.
     """
     if user_offset is not None:
         # Closing over the C function with its arguments bound saves a Python frame per stop.
@@ -295,14 +296,14 @@ def program_counter_reader(
 
 def program_counter_writer(
     user_offset: int | None, structure: type[ctypes.Structure], field: str
-) -> Callable[[int, int], object]:
+) -> Callable[[int, int], int]:
     """A function that sets the program counter of a tid, for the reader's two kinds of machines.
 
-    A thread that is gone is not an error: whoever resumes it will see.
+    It returns -1, as `raw` does, when that has failed.
     """
     if user_offset is not None:
 
-        def poke(tid: int, value: int, offset: int = user_offset) -> object:
+        def poke(tid: int, value: int, offset: int = user_offset) -> int:
             return raw(PTRACE_POKEUSER, tid, offset, value)
 
         return poke
@@ -312,7 +313,7 @@ def program_counter_writer(
     registers = memoryview(words).cast("B").cast("Q")
     where = ctypes.c_void_p(ctypes.addressof(vector))
 
-    def write(tid: int, value: int, kept: object = vector) -> object:
+    def write(tid: int, value: int, kept: object = vector) -> int:
         if lean(PTRACE_GETREGSET, tid, NT_PRSTATUS, where) == -1:
             return -1
         registers[index] = value

@@ -37,6 +37,8 @@ def seize(pid: int, options: int, *, stop: bool) -> list[int]:
                 try:
                     ptrace.call(ptrace.PTRACE_SEIZE, tid, 0, options)
                 except ProcessLookupError:
+                    if alive(tid):  # it would run on unwatched, and meet what is made for watched ones
+                        raise
                     ended.add(tid)
                     continue
                 except PermissionError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import time
@@ -76,6 +77,19 @@ def unless_killed(tid: int) -> Iterator[None]:
     except OSError:
         if not killed(tid):
             raise
+
+
+def failed(tid: int) -> bool:
+    """Whether a request for a stopped thread, made by `ptrace.raw`, that has just returned -1 has failed (or
+    has read a -1: errno is 0 then), as it does for a thread that has been killed: its end is the next status.
+
+    Raises the request's OSError for any other thread. One that is run on though it was not led where it must
+    go, or is not run on at all, would be lost.
+    """
+    code = ctypes.get_errno()
+    if code and not killed(tid):
+        raise OSError(code, f"ptrace({tid}): {os.strerror(code)}")
+    return code != 0
 
 
 def trap_pending(tid: int) -> bool:

@@ -39,7 +39,7 @@ from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import ROUND, WAIT_FLAGS, killed, next_in_turn, trap_pending
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, failed, killed, next_in_turn, trap_pending
 
 
 class BlockEngine(Leaving):
@@ -82,12 +82,14 @@ class BlockEngine(Leaving):
                     if pc == state.expected:
                         state.index = index = state.index + 1
                         state.expected = state.expect[index]
-                        request(step, tid, None, None)
+                        if request(step, tid, None, None) == -1:
+                            failed(tid)
                     else:
                         self._trap(state, pc)
                     continue
                 if request(get, tid, kind, where) == -1:
-                    continue  # killed meanwhile: its end is the next status
+                    failed(tid)
+                    continue
                 path = plan.ends.get(registers[pc_index])
                 if path is None:
                     self._trap(state, registers[pc_index])
@@ -103,8 +105,11 @@ class BlockEngine(Leaving):
                             state.index = 0
                             state.plan = plan
                             state.owed = False
-                            request(put, tid, kind, where)
-                            request(run, tid, None, None)
+                            if request(put, tid, kind, where) == -1:
+                                failed(tid)
+                            elif request(run, tid, None, None) == -1:
+                                state.carried = True
+                                failed(tid)
                             continue
                     self._carried(state, path)
                 else:
@@ -120,8 +125,8 @@ class BlockEngine(Leaving):
     def _trap(self, state: StepThread, pc: int) -> None:
         """A SIGTRAP stop that the loop could not place."""
         assert isinstance(state, BlockThread)
-        if pc == -1:
-            return  # killed meanwhile: its end is the next status
+        if pc == -1 and failed(state.thread.tid):
+            return
         pc &= ADDRESS_MASK
         try:
             if state.watched and self._unwatch(state):
@@ -182,7 +187,8 @@ class BlockEngine(Leaving):
         to go on (else it has been dealt with)."""
         assert state.plan is not None
         info = ptrace.signal_info(state.thread.tid)
-        if info is not None and info.code == ptrace.TRAP_TRACE and state.suspect:
+        stepped = info is not None and (info.code == ptrace.TRAP_TRACE or self._left_call(info))
+        if stepped and state.suspect:
             state.suspect = False  # of the step that another stop came before
             return True
         if info is not None and info.code == self.isa.breakpoint.si_code:
@@ -251,6 +257,7 @@ class BlockEngine(Leaving):
             if state.plan is not None:
                 self._stand_at(state, state.block, state.index)
             ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
+            state.carried = False
         else:
             self._go(state)
 
@@ -270,7 +277,9 @@ class BlockEngine(Leaving):
             state.tally.complete(row)
         tid = state.thread.tid
         if ptrace.raw(ptrace.PTRACE_SETREGSET, tid, ptrace.NT_PRSTATUS, self._where) == -1:
+            failed(tid)
             return
+        state.carried = True
         try:
             self._enter(state, self._view[self._pc_index])
         except OSError:

@@ -39,10 +39,7 @@ class BlockHoming(OwnCode):
     def planted(self, tid: int, address: int) -> bool:
         """See `Homing`."""
         state = self._running.get(tid)
-        if state is None or address not in state.text.sites:
-            return False
-        stands = state.block.code.addresses[state.index]
-        return stands != address + self._breakpoint.pc_advance  # else its terminator has been carried out
+        return state is not None and address in state.text.sites and not state.carried
 
     def home(self, tid: int, registers: Any, *, trapped: bool, faulted: bool) -> bool:
         """Back to the instruction whose place a breakpoint took, if the thread has run into one."""

@@ -25,6 +25,7 @@ from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
+from livepro.tracee.stops import failed
 
 ADDRESS_MASK = (1 << 64) - 1
 """Program counters are read as signed; those of the vsyscall page are negative."""
@@ -211,7 +212,7 @@ class Patching(StepEngine):
         text, tid = state.text, state.thread.tid
         if state.owed:
             self._no_longer_running(state)
-            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+            self._resume(state, ptrace.PTRACE_CONT)
             return
         if text.version < 0:
             text.waiting.append(tid)
@@ -221,7 +222,7 @@ class Patching(StepEngine):
             plan = state.plan
             if plan.version == text.version or self._prepare(state, plan):
                 state.muddled = False
-                ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+                self._resume(state, ptrace.PTRACE_CONT)
                 return
             if text.version < 0:  # making another plan has barred a site
                 text.waiting.append(tid)
@@ -229,17 +230,22 @@ class Patching(StepEngine):
         if state.muddled:
             # It stops again before it executes anything, and is then resumed from there.
             state.muddled = False
-            ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
-            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+            _request(ptrace.PTRACE_INTERRUPT, tid)
+            self._resume(state, ptrace.PTRACE_CONT)
         elif state.block.code.reps[state.index] and self._watch(state):
-            ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+            self._resume(state, ptrace.PTRACE_CONT)
         else:
             exclusive = state.block.code.quirks[state.index] is Quirk.EXCLUSIVE
             whole = self._whole(state) if exclusive else None
             if whole is None:
-                ptrace.raw(ptrace.PTRACE_SINGLESTEP, tid, None, None)
+                self._resume(state, ptrace.PTRACE_SINGLESTEP)
             elif whole:
                 self._go(state)
+
+    @staticmethod
+    def _resume(state: BlockThread, request: int) -> None:
+        _request(request, state.thread.tid)
+        state.carried = False
 
     # -- rep
 
@@ -315,7 +321,7 @@ class Patching(StepEngine):
                 continue
             if any(end in plan.ends for end in ends):
                 text.pending.add(tid)
-                ptrace.raw(ptrace.PTRACE_INTERRUPT, tid, None, None)
+                _request(ptrace.PTRACE_INTERRUPT, tid)
         text.suspend()
         if not text.pending:
             self._give_back(text)
@@ -344,6 +350,11 @@ class Patching(StepEngine):
             state = self._running.get(tid)
             if state is not None:
                 self._go(state)
+
+
+def _request(request: int, tid: int) -> None:
+    if ptrace.raw(request, tid, None, None) == -1:
+        failed(tid)
 
 
 def _is_stable(mapping: Mapping | None) -> bool:

@@ -21,10 +21,12 @@ class BlockThread(StepThread):
     run. `owed` says that it has hit a breakpoint whose SIGTRAP has not been
     reported yet, since another stop came before; `watched`, that it executes a
     rep whose end a hardware breakpoint will show. `known` are its process's
-    decoded blocks by address, `text` its breakpoints, `words` its memory.
+    decoded blocks by address, `text` its breakpoints, `words` its memory. `carried` says of a stopped thread
+    that the terminator has been carried out whose breakpoint it stopped at: it stands at `block` and `index`,
+    even where that is right behind the breakpoint.
     """
 
-    __slots__ = ("cutting", "entries", "known", "owed", "plan", "text", "watched", "words")
+    __slots__ = ("carried", "cutting", "entries", "known", "owed", "plan", "text", "watched", "words")
 
     block: Node
 
@@ -45,3 +47,4 @@ class BlockThread(StepThread):
         self.plan: Plan | None = None
         self.owed = False
         self.watched = False
+        self.carried = False

@@ -89,7 +89,7 @@ class TranslateEngine(Regions):
         if start is None:
             self._prepare_native(state, pc)  # it will fault there
         else:
-            self._write_pc(thread.tid, start)
+            self._lead(thread.tid, start)
 
     def _record(self, state: TranslatedThread) -> None:
         """Begin a thread's event stream, if there are any."""

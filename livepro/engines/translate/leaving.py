@@ -103,7 +103,7 @@ class Leaving(TakingOver):
         if not self.leaving:
             super()._go(state, address)
             return
-        self._write_pc(state.thread.tid, address)
+        self._lead(state.thread.tid, address)
         state.mode = Mode.RUNNING
         self._part_here(state)
 

@@ -21,7 +21,7 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow
 from livepro.tracee import TracedProcess
-from livepro.tracee.stops import killed
+from livepro.tracee.stops import failed, killed
 
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -137,15 +137,25 @@ class CacheRunner(SteppedCalls):
             self._at_region(state, stop)
 
     def _pc(self, tid: int) -> int:
-        return self._read_pc(tid) & _ADDRESS_MASK
+        """Where a stopped thread is. Raises OSError when that cannot be told."""
+        pc = self._read_pc(tid)
+        if pc == -1:
+            failed(tid)  # else it is indeed there
+        return pc & _ADDRESS_MASK
+
+    def _lead(self, tid: int, address: int) -> None:
+        """Have a stopped thread run on from an address. Raises OSError if it cannot be led there."""
+        if self._write_pc(tid, address) == -1:
+            failed(tid)
 
     def _go(self, state: TranslatedThread, address: int) -> None:
         """Run on from a cache address."""
         tid = state.thread.tid
         state.mode = Mode.RUNNING
         state.led_to = address
-        self._write_pc(tid, address)
-        ptrace.raw(ptrace.PTRACE_CONT, tid, None, None)
+        self._lead(tid, address)
+        if ptrace.raw(ptrace.PTRACE_CONT, tid, None, None) == -1:
+            failed(tid)
         state.led_to = 0
 
     def _enter(self, state: TranslatedThread, pc: int) -> None:

@@ -191,7 +191,7 @@ class TakingOver(SignalDelivery):
         pc = self._pc(thread.tid)
         goes_on = rseq.abort(thread.tid, pc, thread.read, thread.write)
         if goes_on != pc:
-            self._write_pc(thread.tid, goes_on)
+            self._lead(thread.tid, goes_on)
 
     def _take(self, state: TranslatedThread) -> bool:
         """Place a thread that waits in a system call behind that call's copy; False if it
@@ -213,5 +213,5 @@ class TakingOver(SignalDelivery):
             # Its counter has been passed by, though the block will be executed from its start.
             state.tally.entries[block.slot] += 1
             state.adjust(block.slot, len(block.source.facts), 0)
-        self._write_pc(thread.tid, block.start + behind)
+        self._lead(thread.tid, block.start + behind)
         return True
