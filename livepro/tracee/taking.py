@@ -33,6 +33,7 @@ class TakingOver(ABC):
         self._root = 0
         self._born = 0
         self._seized: dict[int, tuple[TracedProcess, int]] = {}
+        self._told: set[int] = set()  # to stop, of those
         # The thread through which a process is entered, until it has been.
         self._openers: dict[TracedProcess, int] = {}
         # Processes whose first thread is not traced (any longer), and is none to wait for.
@@ -60,6 +61,8 @@ class TakingOver(ABC):
         for tid in tids:
             self._born += 1
             self._seized[tid] = process, self._born
+        if not self.listener.takes_singly:
+            self._told.update(tids)
         if pid not in tids:
             self._leaderless.add(process)
         self._begin(process, None)
@@ -74,7 +77,7 @@ class TakingOver(ABC):
             # One that waits loses nothing while it is held.
             opener = next((tid for tid in tids if proc.thread_state(tid) == "S"), tids[0])
             self._openers[process] = opener
-            interrupt(opener)
+            self._tell(opener)
 
     def to_be_taken(self, process: TracedProcess) -> list[int]:
         """The threads of a process that have been seized, and not taken over yet."""
@@ -88,7 +91,11 @@ class TakingOver(ABC):
     def stop_seized(self) -> None:
         """Have every thread that has been seized stop, to be let go."""
         for tid in self._seized:
-            interrupt(tid)
+            self._tell(tid)
+
+    def _tell(self, tid: int) -> None:
+        self._told.add(tid)
+        interrupt(tid)
 
     def _take_over(self, tid: int, status: int) -> None:
         """A thread that has been seized while it ran stops for the first time."""
@@ -103,12 +110,15 @@ class TakingOver(ABC):
                 self._no_longer_seized(process, but=tid)
                 process.command = proc.command_line(process.pid)
                 self.enter(process)
+            if tid in self._told:
+                interrupt(tid)  # again: any stop makes the kernel forget it (ptrace_stop in kernel/signal.c)
             departs = event == ptrace.PTRACE_EVENT_EXIT and tid == process.pid and others_live(tid)
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
             if departs:
                 self._lost(tid)  # no status tells of a leader's end before that of all others
             return
         del self._seized[tid]
+        self._told.discard(tid)
         thread = TracedThread(tid, process, self.layout, born)
         thread.attached = True
         self.threads[tid] = thread
@@ -123,16 +133,18 @@ class TakingOver(ABC):
         if opens:
             self.listener.entered(process)
             for other in self.to_be_taken(process):
-                interrupt(other)
+                self._tell(other)
 
     def _no_longer_seized(self, process: TracedProcess, but: int = 0) -> None:
         for tid in self.to_be_taken(process):
             if tid != but:
                 del self._seized[tid]
+                self._told.discard(tid)
 
     def _lost(self, tid: int) -> None:
         """A seized thread has ended, or will without another word."""
         process, born = self._seized.pop(tid)
+        self._told.discard(tid)
         if self._openers.get(process) == tid:
             self.enter(process)
         if self.leaving:

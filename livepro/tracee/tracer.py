@@ -252,6 +252,9 @@ class Tracer(TakingOver):
         as one that has been taken over; None if no thread of it has been."""
         if pid not in self._seized and former in self._seized:
             self._seized[pid] = self._seized.pop(former)  # it has the leader's place from now on
+            if former in self._told:
+                self._told.discard(former)
+                self._told.add(pid)
             self._leaderless.discard(self._seized[pid][0])
         if pid not in self._seized:
             return self.threads.get(former)
@@ -345,6 +348,7 @@ class Tracer(TakingOver):
         ptrace.call(ptrace.PTRACE_DETACH, tid)
         for waiting in (self._seized, self._awaited):
             process, _ = waiting.pop(tid, (None, 0))
+            self._told.discard(tid)
             if process is not None:
                 self._left(process)
 

@@ -210,6 +210,14 @@ class AttachContract:
             assert target.shape() == before
             assert target.end() == (0, "failures 0\n", "")
 
+    def test_a_thread_that_always_has_something_to_tell_is_taken_over(self, builder: Builder) -> None:
+        """Each of its stops makes the kernel forget that it was told to stop."""
+        with Target(builder.hosted("attach_spawns")) as target:
+            for _ in range(12):
+                seen = observe(target.pid, engine=self.engine, seconds=0.01)
+                assert (seen["exit"], seen["warnings"]) == (None, [])
+            assert target.end() == (7, "done\n", "")
+
     @pytest.mark.parametrize(
         ("method", "call"), [("thread_started", 2), ("resume", 3), ("interrupted", 1), ("part", 2)]
     )
