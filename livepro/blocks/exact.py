@@ -22,7 +22,7 @@ import numpy.typing as npt
 from livepro import isa as registry
 from livepro.blocks.code import CodeFile, Function, open_code
 from livepro.blocks.loops import innermost
-from livepro.blocks.rows import BlockRow, facts, with_shares
+from livepro.blocks.rows import EXACT, BlockRow, facts, with_shares
 from livepro.blocks.split import StaticBlock, decode
 from livepro.blocks.static import Describer, loop_kind
 from livepro.errors import LiveproError
@@ -169,7 +169,7 @@ class FileCounts:
             for block in blocks:
                 times = self._counts.get(block.start, 0)
                 if times and self._file.find(block.start) == function:
-                    yield describer.row(function, block, blocks, "exact", times)
+                    yield describer.row(function, block, blocks, EXACT, times)
 
 
 def entries(isa: Isa, seen: Sequence[Seen]) -> frozenset[int]:
@@ -217,7 +217,7 @@ def _loose_rows(module: str, isa: Isa, seen: Sequence[Seen], benchmark: str) -> 
                 occurrences=times,
                 share=None,
                 time_share=None,
-                method="exact",
+                method=EXACT,
                 function=function,
                 offset=static.start - base,
                 module=module,

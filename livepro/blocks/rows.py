@@ -16,6 +16,9 @@ from livepro.model import Flow, Instruction
 SELF, INNER, NONE = "self", "inner", ""
 """Values of `BlockRow.loop`: the block is its own successor; it is part of an innermost loop; neither."""
 
+EXACT, SAMPLED, STATIC, LINES = "exact", "sampled", "static", "lines"
+"""Values of `BlockRow.method`."""
+
 CALLS = (Flow.CALL, Flow.INDIRECT_CALL)
 
 
@@ -25,9 +28,10 @@ class BlockRow:
 
     `code` is its bytes in hexadecimal, `isa` the instruction set (as `uname -m` names the
     machine), `length` its instructions and `size` its bytes. `occurrences` is how often it was
-    executed (`method` "exact"), or how many samples met it ("sampled"); None for a block of a file
-    alone ("static"). `share` is its part (0 to 1) of the occurrences of all blocks of its
-    benchmark, `time_share` its part of all instructions executed ("exact") or of all samples.
+    executed (`method` "exact"), how often its first source line was in a run of the program for
+    another instruction set ("lines"), or how many samples met it ("sampled"); None for a block of a
+    file alone ("static"). `share` is its part (0 to 1) of the occurrences of all blocks of its
+    benchmark, `time_share` its part of all instructions executed or of all samples.
     `address` is as the module's own headers number it, `offset` counts from the function's
     begin. `loop` is "self", "inner" or empty; `call` says that it ends in a call, `memory` how many
     of its instructions access memory, `simd` which SIMD sets it uses (separated by spaces) and
@@ -134,7 +138,7 @@ def with_shares(rows: Iterable[BlockRow]) -> list[BlockRow]:
 
 def weight(row: BlockRow) -> int:
     """What a block counts for in time: instructions executed in it, or samples."""
-    return (row.occurrences or 0) * (row.length if row.method == "exact" else 1)
+    return (row.occurrences or 0) * (row.length if row.method in (EXACT, LINES) else 1)
 
 
 class Filters(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from livepro.blocks.code import CodeFile, Function
 from livepro.blocks.loops import innermost
-from livepro.blocks.rows import INNER, NONE, SELF, BlockRow, facts
+from livepro.blocks.rows import INNER, NONE, SELF, STATIC, BlockRow, facts
 from livepro.blocks.split import StaticBlock
 from livepro.errors import LiveproError
 
@@ -26,7 +26,7 @@ class Describer:
         function: Function,
         block: StaticBlock,
         blocks: Sequence[StaticBlock],
-        method: str = "static",
+        method: str = STATIC,
         occurrences: int | None = None,
     ) -> BlockRow:
         """The row of `block`, one of a function's `blocks`."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from livepro import isa as registry
 from livepro.blocks.code import CodeFile, Function, open_code
-from livepro.blocks.rows import BlockRow, facts, with_shares
+from livepro.blocks.rows import SAMPLED, BlockRow, facts, with_shares
 from livepro.blocks.sampling.collect import Samples
 from livepro.blocks.sampling.jit import Piece
 from livepro.blocks.split import StaticBlock, split
@@ -85,7 +85,7 @@ def _file_rows(
             of_block[found] += times
     describer = Describer(file, module, benchmark)
     for (function, block), times in of_block.items():
-        yield describer.row(function, block, file.split(function).blocks, "sampled", times)
+        yield describer.row(function, block, file.split(function).blocks, SAMPLED, times)
 
 
 def _piece_row(
@@ -108,7 +108,7 @@ def _piece_row(
         occurrences=times,
         share=None,
         time_share=None,
-        method="sampled",
+        method=SAMPLED,
         function=piece.name,
         offset=block.start - piece.start,
         module=ANONYMOUS,

@@ -13,8 +13,9 @@ from livepro.errors import LiveproError
 def perform_all(tasks: Sequence[Task], jobs: int, scheduler: str, progress: Progress) -> States:
     """Do what has not been done before; every task's state, in order.
 
-    One job at a time without a `scheduler` is done here; otherwise tasks are Dask's: on `jobs` local
-    processes, or by the workers of the scheduler at that address, which must see the same files.
+    Those that need the run of another one come after all others. One job at a time without a `scheduler`
+    is done here; otherwise tasks are Dask's: on `jobs` local processes, or by the workers of the
+    scheduler at that address, which must see the same files.
     Raises LiveproError when Dask is not installed or the scheduler cannot be reached.
     """
     states: dict[str, dict[str, Any]] = {}
@@ -26,12 +27,13 @@ def perform_all(tasks: Sequence[Task], jobs: int, scheduler: str, progress: Prog
         else:
             states[_key(task)] = known
             progress(known, len(states), len(tasks))
-    if waiting and (jobs > 1 or scheduler):
-        _by_dask(waiting, jobs, scheduler, states, progress, len(tasks))
-    else:
-        for task in waiting:
-            states[_key(task)] = perform(task)
-            progress(states[_key(task)], len(states), len(tasks))
+    for wave in ([t for t in waiting if not t.measured], [t for t in waiting if t.measured]):
+        if wave and (jobs > 1 or scheduler):
+            _by_dask(wave, jobs, scheduler, states, progress, len(tasks))
+        else:
+            for task in wave:
+                states[_key(task)] = perform(task)
+                progress(states[_key(task)], len(states), len(tasks))
     return [states[_key(task)] for task in tasks]
 
 

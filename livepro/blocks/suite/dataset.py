@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from livepro import __version__
 from livepro.blocks import files
 from livepro.blocks.files import parquet
-from livepro.blocks.rows import BlockRow, with_shares
+from livepro.blocks.rows import EXACT, LINES, BlockRow, with_shares
+from livepro.blocks.suite import manifest as manifests
 from livepro.blocks.suite.manifest import Manifest, build_command, fill
-from livepro.blocks.suite.tasks import EXACT, Task
+from livepro.blocks.suite.tasks import Task
 from livepro.errors import LiveproError
 from livepro.linux.cpu import cpu
 
@@ -33,10 +34,16 @@ EMULATORS = {"aarch64": "qemu-aarch64", "x86_64": "qemu-x86_64"}
 States = list[dict[str, Any]]
 
 
-def tasks(manifest: Manifest, into: Path, method: str, isa: str) -> list[Task]:
-    """Every benchmark in every variant, for the instruction set `isa`. Raises LiveproError where there is no
-    compiler or emulator for it."""
+def tasks(manifest: Manifest, into: Path, method: str, isa: str, weights: str = manifests.RUN) -> list[Task]:
+    """Every benchmark in every variant, for the instruction set `isa`. With the `weights` `LINES` programs of
+    another one than the machine's are weighted by the source lines of this machine's. Raises LiveproError
+    where there is no compiler or emulator for it."""
     native = isa == platform.machine()
+    measured = {}
+    if not native and weights == manifests.LINES:
+        if method != EXACT:
+            raise LiveproError("Source lines are weighted by exact counts.", "Leave out `--method sampled`.")
+        measured = {task.name: task for task in tasks(manifest, into, method, platform.machine())}
     cc = manifest.targets.get(isa, "cc" if native else "")
     if not cc:
         raise LiveproError(
@@ -47,10 +54,12 @@ def tasks(manifest: Manifest, into: Path, method: str, isa: str) -> list[Task]:
         raise LiveproError(
             f"The compiler {compiler} is not there.", "Install it, or name another in [targets]."
         )
-    emulator = "" if native else shutil.which(EMULATORS[isa]) or ""
-    if not native and not emulator:
+    emulator = "" if native or measured else shutil.which(EMULATORS[isa]) or ""
+    if not native and not emulator and not measured:
         raise LiveproError(
-            f"Programs for {isa} take {EMULATORS[isa]} on this machine.", "Debian's package qemu-user has it."
+            f"Programs for {isa} take {EMULATORS[isa]} on this machine.",
+            "Debian's package qemu-user has it; or take the source lines of this machine's run: "
+            "`--weights lines`.",
         )
     if emulator and method != EXACT:
         raise LiveproError(f"An emulated {isa} program cannot be sampled.", "Leave out `--method sampled`.")
@@ -61,11 +70,16 @@ def tasks(manifest: Manifest, into: Path, method: str, isa: str) -> list[Task]:
             program = folder / f"{benchmark.name}-{variant}"
             if benchmark.program:
                 program = manifest.directory / benchmark.program
-            values = {"program": str(program), "folder": str(folder)}
+            values = {
+                "program": str(program),
+                "folder": str(folder),
+                "directory": str(manifest.directory),
+            }
             build = build_command(manifest, benchmark, flags, cc, program) if benchmark.sources else []
+            name = f"{benchmark.name}@{variant}"
             out.append(
                 Task(
-                    name=f"{benchmark.name}@{variant}",
+                    name=name,
                     isa=isa,
                     folder=str(folder),
                     directory=str(manifest.directory),
@@ -73,12 +87,13 @@ def tasks(manifest: Manifest, into: Path, method: str, isa: str) -> list[Task]:
                     program=str(program),
                     run=tuple(fill(word, values) for word in benchmark.run),
                     environment=tuple(sorted(benchmark.environment.items())),
-                    working_directory=benchmark.working_directory,
-                    input=benchmark.input,
-                    expect=benchmark.expect,
+                    working_directory=fill(benchmark.working_directory, values),
+                    input="" if measured else benchmark.input,
+                    expect=None if measured else benchmark.expect,
                     method=method,
                     emulator=emulator,
                     own_code_only=manifest.own_code_only,
+                    measured=measured.get(name),
                 )
             )
     return out
@@ -117,6 +132,8 @@ def collect(
         "compilers": {isa: _version(manifest.targets.get(isa, "cc")) for isa in {t.isa for t in every}},
         "variants": dict(manifest.variants),
         "machine": {"name": platform.machine(), "kernel": platform.release(), "processor": cpu().model},
+        "weights": {task.isa: manifests.LINES if task.measured else manifests.RUN for task in every},
+        "left_out": {f"{s['isa']}/{s['name']}": s["left_out"] for s in states if s.get("left_out")},
         "emulators": sorted({task.emulator for task in every if task.emulator}),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "failures": {f"{s['isa']}/{s['name']}": s["failure"] for s in states if s["failure"]},
@@ -146,6 +163,18 @@ def readme(document: dict[str, Any], rows: Sequence[BlockRow]) -> str:
         lines.append(
             "Counts of another instruction set than the machine's are those of QEMU's user-mode emulator."
         )
+    for isa, weights in document["weights"].items():
+        if weights == manifests.LINES:
+            own = [left for name, left in document["left_out"].items() if name.startswith(f"{isa}/")]
+            functions, without, never = (
+                sum(left[key] for left in own) for key in ("functions", "without_line", "not_executed")
+            )
+            lines.append(
+                f"The programs for {isa} were built, not executed: a block of theirs has the executions that "
+                f"its first source line had in the run for {document['machine']['name']} (method: {LINES}). "
+                f"Left out were {without:,} blocks without a source line, {never:,} whose line was not "
+                f"executed, and {functions:,} functions without debug information."
+            )
     lines += [
         "",
         "| instruction set | benchmarks | blocks | distinct | in innermost loops | with SIMD |",
@@ -181,7 +210,7 @@ class Differences(NamedTuple):
 
 
 def differences(first: Sequence[BlockRow], second: Sequence[BlockRow]) -> Differences:
-    """Compare block by block; only counted occurrences are compared, not samples."""
+    """Compare block by block; all occurrences are compared but samples."""
     one, other = ({_key(row): row for row in rows} for rows in (first, second))
     return Differences(
         [row for key, row in one.items() if key not in other],
@@ -189,7 +218,7 @@ def differences(first: Sequence[BlockRow], second: Sequence[BlockRow]) -> Differ
         [
             (row, other[key])
             for key, row in one.items()
-            if key in other and row.method == EXACT and row.occurrences != other[key].occurrences
+            if key in other and row.method in (EXACT, LINES) and row.occurrences != other[key].occurrences
         ],
     )
 

@@ -1,8 +1,8 @@
 """A suite's manifest: what is built how, and run how. TOML; every key is checked.
 
 Text in braces is filled in: {cc} {flags} {sources} {program} {folder} (of the built program) and
-{source-directory} (of the first source) in `build`; {program} and {folder} in `run`. ${NAME} is the
-environment variable NAME.
+{source-directory} (of the first source) in `build`; {program}, {folder} and {directory} (the suite's) in
+`run` and `working-directory`. ${NAME} is the environment variable NAME.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ READY = Path(__file__).with_name("ready")
 """Manifests that come with livepro, and the kernels of one of them."""
 
 _SUITE = {"name": str, "directory": str, "build": str, "own-code-only": bool, "discover": str}
-_TARGET = {"cc": str}
+_TARGET = {"cc": str, "weights": str}
+
+RUN, LINES = "run", "lines"
+"""What weighs the blocks of another instruction set: a run by an emulator, or source lines."""
+WEIGHTS = (RUN, LINES)
 _BENCHMARK = {
     "name": str,
     "sources": list,
@@ -59,7 +63,8 @@ class Benchmark:
 @dataclass(frozen=True)
 class Manifest:
     """A suite. `directory` is where its sources are, `variants` are flags by name, `targets` compilers by
-    instruction set. With `own_code_only` blocks of libraries are left out."""
+    instruction set, `weights` what weighs its blocks where it is not the machine's (`RUN` where
+    nothing is said). With `own_code_only` blocks of libraries are left out."""
 
     path: Path
     text: str
@@ -68,6 +73,7 @@ class Manifest:
     own_code_only: bool
     variants: Mapping[str, str]
     targets: Mapping[str, str]
+    weights: Mapping[str, str]
     benchmarks: tuple[Benchmark, ...]
 
     @property
@@ -117,6 +123,8 @@ class _Reader:
         for name, target in data.get("targets", {}).items():
             self._type(target, dict, f"[targets.{name}]")
             self._check(target, _TARGET, f"[targets.{name}]", ("cc",))
+            if target.get("weights", RUN) not in WEIGHTS:
+                raise self._wrong(f"[targets.{name}] weights", f"must be {' or '.join(WEIGHTS)}")
         benchmarks = tuple(self._benchmark(b, suite.get("build", "")) for b in listed)
         names = [b.name for b in benchmarks]
         if not names or len(set(names)) != len(names):
@@ -129,6 +137,7 @@ class _Reader:
             own_code_only=suite.get("own-code-only", False),
             variants=data.get("variants") or {"default": ""},
             targets={n: t["cc"] for n, t in data.get("targets", {}).items()},
+            weights={n: t["weights"] for n, t in data.get("targets", {}).items() if "weights" in t},
             benchmarks=benchmarks,
         )
 

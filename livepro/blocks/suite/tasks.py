@@ -15,13 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-EXACT, SAMPLED = "exact", "sampled"
+from livepro.blocks.rows import EXACT
 
 
 @dataclass(frozen=True)
 class Task:
     """All that is needed to do it, anywhere with the same files. `emulator` (empty: none) executes programs
-    of another instruction set, and counts their blocks."""
+    of another instruction set, and counts their blocks. Where there is a `measured` task the program is not
+    executed: its blocks are weighted by the source lines of that one's run (see `weighted`)."""
 
     name: str
     isa: str
@@ -37,6 +38,7 @@ class Task:
     method: str
     emulator: str
     own_code_only: bool
+    measured: Task | None = None
 
     @property
     def digest(self) -> str:
@@ -69,11 +71,24 @@ def perform(task: Task) -> dict[str, Any]:
     state: dict[str, Any] = {"name": task.name, "isa": task.isa, "digest": task.digest, "failure": ""}
     try:
         Path(task.folder).mkdir(parents=True, exist_ok=True)
-        state["failure"] = _build(task) or _run(task)
+        task.table.unlink(missing_ok=True)
+        state["failure"] = _unmeasured(task) or _build(task) or _run(task)
+        if task.measured is not None and not state["failure"]:
+            state["left_out"] = json.loads(_output(task).read_text())
     except (OSError, subprocess.SubprocessError) as error:
         state["failure"] = str(error)
     task.state.write_text(json.dumps(state))
     return state
+
+
+def _unmeasured(task: Task) -> str:
+    if task.measured is None or done(task.measured) is not None:
+        return ""
+    return f"its run for {task.measured.isa}, whose source lines weigh it, failed"
+
+
+def _output(task: Task) -> Path:
+    return task.table.with_suffix(".out")
 
 
 def _build(task: Task) -> str:
@@ -88,8 +103,8 @@ def _build(task: Task) -> str:
 
 def _run(task: Task) -> str:
     environment = {**os.environ, **dict(task.environment)}
-    out = task.table.with_suffix(".out")
-    command = [*_counting(task), *task.run]
+    out = _output(task)
+    command = _weighing(task, task.measured) if task.measured else [*_counting(task), *task.run]
     where = Path(task.directory) / task.working_directory
     with (
         open(Path(task.directory) / task.input if task.input else os.devnull, "rb") as stdin,
@@ -112,6 +127,11 @@ def _run(task: Task) -> str:
     if not task.table.exists():
         return "no blocks were collected"
     return ""
+
+
+def _weighing(task: Task, measured: Task) -> list[str]:
+    weigh = [sys.executable, "-m", "livepro.blocks.suite.weighted"]
+    return [*weigh, str(task.table), task.isa, str(measured.table), task.program]
 
 
 def _counting(task: Task) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from livepro.blocks import files
 from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS
 from livepro.blocks.predict.predictions import OTHER_ISA, Answers, predict
-from livepro.blocks.rows import BlockRow, weight
+from livepro.blocks.rows import EXACT, LINES, BlockRow, weight
 from livepro.cli.blocks import shared
 from livepro.cli.parser import Parser, names, suggest
 from livepro.errors import LiveproError
@@ -110,7 +110,7 @@ def known(asked: Sequence[str], names_: Collection[str], what: str) -> tuple[str
 def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[Answers]) -> None:
     """The blocks with what each model says, and the totals, on standard output."""
     console = open_console(sys.stdout)
-    exact = all(row.method == "exact" for row in rows)
+    exact = all(row.method in (EXACT, LINES) for row in rows)
     columns = [Column("times run"), Column("instr.")]
     columns += [Column(f"{a.model}\n{a.processor}") for a in answers]
     columns += [Column("bounded by", right=False, flexible=True, weight=2)]

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,9 @@ examples:
   livepro blocks suite mine.toml -o dataset --scheduler tcp://10.0.0.1:8786
 
 Programs of another instruction set are executed, and their blocks counted, by QEMU's user-mode
-emulator (Debian's qemu-user). exit status: 1 when a benchmark failed."""
+emulator (Debian's qemu-user). With --weights lines they are only built: each of their blocks has
+the executions of its first source line in the run on this machine, and the data set says so.
+exit status: 1 when a benchmark failed."""
 
 
 def parser() -> Parser:
@@ -57,6 +59,12 @@ def parser() -> Parser:
         default=(platform.machine(),),
         metavar="NAMES",
         help="instruction sets to build for, x86_64 and aarch64 (default: the machine's)",
+    )
+    out.add_argument(
+        "--weights",
+        choices=("run", "lines"),
+        help="what weighs blocks of another instruction set than the machine's: a run of theirs, or the "
+        "source lines of the machine's own (default: what the manifest says, or run)",
     )
     add_jobs(out)
     return out
@@ -83,7 +91,8 @@ def main(argv: Sequence[str]) -> int:
     manifest = load(args.manifest, os.environ)
     prepare_directory(args.output, "-o")
     began = time.monotonic()
-    rows, failures = make(manifest, Path(args.output), args.method, args.isa, args)
+    weights = {isa: args.weights or manifest.weights.get(isa, "run") for isa in args.isa}
+    rows, failures = make(manifest, Path(args.output), args.method, weights, args)
     distinct = len({(row.isa, row.code) for row in rows})
     if not args.quiet:
         print(
@@ -95,19 +104,27 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make(
-    manifest: Manifest, into: Path, method: str, isas: Sequence[str], args: argparse.Namespace
+    manifest: Manifest, into: Path, method: str, weights: Mapping[str, str], args: argparse.Namespace
 ) -> tuple[list[BlockRow], int]:
-    """The data set's rows, and how many benchmarks failed. Raises LiveproError."""
+    """The data set's rows, and how many benchmarks failed; `weights` says for each instruction set what
+    weighs its blocks. Raises LiveproError."""
     from livepro import isa as registry
     from livepro.blocks.suite.cluster import perform_all
     from livepro.blocks.suite.dataset import collect, tasks
 
-    for isa in isas:
+    for isa, way in weights.items():
         if isa not in registry.MACHINES:
             raise LiveproError(
                 f"livepro does not know '{isa}'.", f"Known are {', '.join(registry.MACHINES)}."
             )
-    every = [task for isa in isas for task in tasks(manifest, into.resolve(), method, isa)]
+        if way == "lines" and platform.machine() not in weights:
+            raise LiveproError(
+                f"The weights of {isa} come from this machine's run, which is not asked for.",
+                f"Give `--isa {platform.machine()},{isa}`.",
+            )
+    every = [
+        task for isa, way in weights.items() for task in tasks(manifest, into.resolve(), method, isa, way)
+    ]
     states = perform_all(every, args.jobs, args.scheduler, progress(args.quiet))
     rows = collect(into, every, states, manifest, method)
     return rows, sum(bool(state["failure"]) for state in states)

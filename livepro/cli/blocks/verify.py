@@ -50,8 +50,9 @@ def main(argv: Sequence[str]) -> int:
             f"The manifest {manifest.path} has changed since the data set was made.",
             "dataset.json has its text as it was (manifest_text): put that back, or make the data set anew.",
         )
+    weights = {isa: document.get("weights", {}).get(isa, "run") for isa in document["isas"]}
     with tempfile.TemporaryDirectory() as folder:
-        again, failures = suite.make(manifest, Path(folder), document["method"], document["isas"], args)
+        again, failures = suite.make(manifest, Path(folder), document["method"], weights, args)
     found = differences(before, again)
     for title, rows in (("gone", found.only_first), ("new", found.only_second)):
         for row in rows[:SHOWN]:
