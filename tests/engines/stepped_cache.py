@@ -31,6 +31,8 @@ ISA = for_machine(platform.machine())
 _PC = ISA.registers.pc
 _OPTIONS = ptrace.PTRACE_O_EXITKILL | ptrace.PTRACE_O_TRACEEXEC
 
+_HANDLER_ENTERED = signal.SIGTRAP  # si_code of ptrace_notify in signal_setup_done (kernel/signal.c)
+
 Look = Callable[[Any, Any], None]
 """Given a translated thread's state and its registers before the next step."""
 
@@ -42,14 +44,16 @@ def _put_right(thread: TracedThread, pc: int, code: bytes) -> None:
         ISA.after_step(quirk, thread)
 
 
-def native_trace(program: Path, *arguments: str) -> list[tuple[int, bytes]]:
-    """The program counter and all registers before each instruction of a program, stepped natively."""
+def native_trace(program: Path, *arguments: str) -> list[tuple[int, bytes, int]]:
+    """Before each step of a program, natively: the program counter, all registers, and how many instructions
+    have been executed (a `rep` instruction is one, though each of its iterations is a step)."""
     command = [str(program), *arguments]
     pid, status = launch(command[0], command, ENVIRONMENT, aslr=False, options=_OPTIONS)
     assert is_stop(status)
     process = TracedProcess(pid, os.getpid(), 0, tuple(command), _OPTIONS)
     thread = TracedThread(pid, process, ISA.registers)
-    trace: list[tuple[int, bytes]] = []
+    trace: list[tuple[int, bytes, int]] = []
+    retired = 0
     ptrace.call(ptrace.PTRACE_SINGLESTEP, pid)  # out of the exec
     number = 0
     while True:
@@ -57,14 +61,20 @@ def native_trace(program: Path, *arguments: str) -> list[tuple[int, bytes]]:
         if not is_stop(status):
             return trace
         number = 0 if stop_event(status) else stop_signal(status)
+        stepped = False
         if number == signal.SIGTRAP:
+            info = ptrace.signal_info(pid)
+            stepped = info is not None and info.code != _HANDLER_ENTERED
             number = 0
         registers = thread.registers()
         if trace:
-            _put_right(thread, trace[-1][0], thread.read(trace[-1][0], ISA.max_instruction))
+            code = thread.read(trace[-1][0], ISA.max_instruction)
+            _put_right(thread, trace[-1][0], code)
             registers = thread.registers()
+            iterates = ISA.decode_block(code, trace[-1][0]).reps[0]
+            retired += stepped and not (iterates and getattr(registers, _PC) == trace[-1][0])
         pc = getattr(registers, _PC)
-        trace.append((pc, content(registers, thread.read(pc, ISA.max_instruction))))
+        trace.append((pc, content(registers, thread.read(pc, ISA.max_instruction)), retired))
         ptrace.call(ptrace.PTRACE_SINGLESTEP, pid, 0, number)
 
 

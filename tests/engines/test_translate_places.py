@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 from typing import Any
 
 import pytest
@@ -65,10 +66,11 @@ class Homes:
     """Compares what a thread would be in the program's own code with what it is there natively.
 
     At every boundary the last line of defence must say so, with the registers that the program has there;
-    between two boundaries it must say nothing. What the ordinary ways ask of a place is asked at each.
+    between two boundaries it must say nothing. What the ordinary ways ask of a place is asked at each, and a
+    snapshot taken there has the instructions that have been executed until there natively.
     """
 
-    def __init__(self, trace: list[tuple[int, bytes]]) -> None:
+    def __init__(self, trace: list[tuple[int, bytes, int]]) -> None:
         self._trace = trace
         self._at = -1
         self.places: set[int] = set()
@@ -95,6 +97,9 @@ class Homes:
         for free in dead(place, target):
             setattr(found, free, 0)
         self._find(target, self._own(state, found), hex(pc), dead(place, target))
+        if place is None or not place.block.counting(pc):  # else it is brought out of there first
+            counted = engine.raw_counts(state.tally).at(engine._position_at(state, pc))
+            assert counted.instructions(state.space.lengths()) == self._trace[self._at][2], hex(pc)
 
     @staticmethod
     def _own(state: Any, registers: Any) -> bytes:
@@ -110,8 +115,8 @@ class Homes:
             if at >= 0 and self._trace[at][0] == pc and without(self._trace[at][1], free) == registers:
                 self._at = at
                 return
-        near = [hex(p) for p, _ in self._trace[self._at : self._at + 4]]
-        other = next((r for p, r in self._trace[max(self._at, 0) :] if p == pc), None)
+        near = [hex(p) for p, *_ in self._trace[self._at : self._at + 4]]
+        other = next((r for p, r, _ in self._trace[max(self._at, 0) :] if p == pc), None)
         mine = ISA.registers.structure.from_buffer_copy(registers)
         native = ISA.registers.structure.from_buffer_copy(other or registers)
         names = [name for name, *_ in mine._fields_]
@@ -141,13 +146,17 @@ def test_each_place_is_known(name: str, way: str, builder: Builder, monkeypatch:
     assert seen.between > 5
 
 
-class LetGo:
-    """Has a program let go as a thread is at its `number`-th place of all that it comes to: as it is when
-    that is asked for, or after an error."""
+EVENTS = ("let go", "let go after an error", "sent a signal")
+"""What happens to a program at a place. The signal is one that the kernel drops (SIGWINCH), which no
+tracer can know: it is delivered like any other."""
 
-    def __init__(self, number: int, *, fails: bool) -> None:
+
+class Happening:
+    """Something happens, one of `EVENTS`, as a thread is at its `number`-th place of all that it comes to."""
+
+    def __init__(self, number: int, event: str) -> None:
         self._number = number
-        self._fails = fails
+        self._event = event
         self._places: set[int] = set()
         self.pc = 0
         self.engine: SteppedEngine | None = None
@@ -158,28 +167,37 @@ class LetGo:
         if len(self._places) < self._number or self.pc:
             return
         self.pc = pc
-        if self._fails:
+        if self._event == "let go after an error":
             raise Injected
         assert self.engine is not None
         self.engine.own = True
-        self.engine.leave()
+        if self._event == "let go":
+            self.engine.leave()
+        else:
+            os.kill(state.thread.tid, signal.SIGWINCH)
 
 
-LET_GO = {
+HAPPENS_TO = {
     "x86_64": ("returns", "rep_movs", "smc_immediate", "stack_operands", "segments"),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]
 
 
-def let_go(name: str, number: int, fails: bool, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Let a program go at one place, and see that it ends as ever; whether there is such a place."""
+def happens(name: str, number: int, event: str, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Have it happen at one place, and see that the program ends as ever, and that what it executed watched
+    is exact; whether there is such a place."""
     fixture = next(f for f in assembly() if f.source.stem == name)
-    letting = LetGo(number, fails=fails)
-    watch(letting, monkeypatch)
-    engine = run_stepped(letting.look, [str(builder.assembly(fixture))])
+    happening = Happening(number, event)
+    watch(happening, monkeypatch)
+    engine = run_stepped(happening.look, [str(builder.assembly(fixture))])
+    where = f"{event} at place {number}, {happening.pc:#x}"
     status = os.waitstatus_to_exitcode(engine.tracer.root_status or 0)
-    assert status == fixture.processes[0].exit, f"let go at place {number}, {letting.pc:#x}"
-    return bool(letting.pc)
+    assert status == fixture.processes[0].exit, where
+    if event == "sent a signal":
+        tallies = [tally for image in engine.images for tally in image.tallies]
+        counted = sum(tally.raw_counts().instructions(tally.store.lengths) for tally in tallies)
+        assert counted == fixture.instructions, where
+    return bool(happening.pc)
 
 
 def watch(seen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,23 +211,23 @@ def watch(seen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stepped_cache, "SteppedEngine", Watched)
 
 
-@pytest.mark.parametrize("fails", [False, True], ids=["asked for", "after an error"])
-@pytest.mark.parametrize("name", LET_GO)
-def test_let_go_at_some_places(
-    name: str, fails: bool, builder: Builder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("name", HAPPENS_TO)
+def test_what_happens_at_some_places(
+    name: str, event: str, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 7, 19, 40):
-        assert let_go(name, number, fails, builder, monkeypatch)
+        assert happens(name, number, event, builder, monkeypatch)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fails", [False, True], ids=["asked for", "after an error"])
-@pytest.mark.parametrize("name", LET_GO)
-def test_let_go_at_each_place(
-    name: str, fails: bool, builder: Builder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("name", HAPPENS_TO)
+def test_what_happens_at_each_place(
+    name: str, event: str, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = 1
-    while let_go(name, number, fails, builder, monkeypatch):
+    while happens(name, number, event, builder, monkeypatch):
         number += 1
     assert number > 40
 

@@ -133,11 +133,10 @@ class Halting(Leaving):
             return BETWEEN  # in a lookup, or at an exit
         block, index = place.block, place.index
         stop = state.space.stop_at(pc - self._pc_advance)
-        if stop is not None:  # it may be about to say so
+        if stop is not None and self._at_breakpoint(state.thread):  # it may be about to say so
             if stop.kind in ("dropped", "region"):
-                if self._at_breakpoint(state.thread):
-                    return BETWEEN
-            elif stop.kind != "budget" and stop.block is block:
+                return BETWEEN
+            if stop.kind != "budget" and stop.block is block:
                 index = min(index, stop.index)
         counted, charged = block.charge(pc)
         position = block.position(index, counted=counted)
