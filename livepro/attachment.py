@@ -132,13 +132,11 @@ class Attachment(Session):
     def _look(self) -> float:
         """See whether a limit has been reached; returns the seconds until the next look."""
         limits = self._limits
-        if self._ended is not None:
-            self.detach()  # again: it looks for threads that have been forgotten
+        pause = super()._look()
         if self._began is None:
             if not self.engine.tracer.taken:
                 return _LOOK_EVERY
             self._began = time.monotonic()  # every thread runs again, watched
-        pause = super()._look()
         if limits.seconds is not None:
             left = self._began + limits.seconds - time.monotonic()
             if left <= 0:

@@ -176,6 +176,8 @@ class Session:
 
     def _look(self) -> float:
         """What is done now and then meanwhile; returns the seconds until the next time."""
+        if self.engine.leaving:
+            self.engine.request_detach()  # again: it looks for threads that have been forgotten
         return _REPORT_EVERY
 
     def _left(self) -> None:

@@ -189,8 +189,11 @@ class AttachContract:
             assert sorted(ended) == sorted([(7, spin(400)), *(others if children else [])])
             assert target.process.communicate(timeout=TIMEOUT) == ("children well\n", "")
 
-    def test_a_request_to_stop_that_is_lost(self, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The kernel drops it when another stop comes first: it is made again."""
+    @pytest.mark.parametrize("way", ["detach", "command"])
+    def test_a_request_to_stop_that_is_lost(
+        self, way: str, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The kernel drops it when another stop comes first: it is made again, whoever has them let go."""
         call, lost = ptrace.call, set[int]()
 
         def started(attachment: Attachment) -> None:
@@ -200,8 +203,14 @@ class AttachContract:
                 else:
                     call(request, tid, address, data)
 
+            def leave() -> None:
+                if way == "detach":
+                    attachment.detach()
+                else:  # as `livepro ctl PID detach` does
+                    attachment.engine.control.perform("detach")
+
             monkeypatch.setattr(ptrace, "call", losing)
-            threading.Timer(0.3, attachment.detach).start()
+            threading.Timer(0.3, leave).start()
 
         with Target(builder.hosted("attach_waits")) as target:
             before = target.shape()
