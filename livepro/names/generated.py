@@ -57,11 +57,14 @@ class GeneratedNames:
 
     def find(self, pc: int) -> str:
         """The name of the code at `pc`, empty where there is none."""
+        code = self.code(pc)
+        return "" if code is None else code.name
+
+    def code(self, pc: int) -> NamedCode | None:
+        """What holds `pc`, with its name; None where nothing told of it."""
         at = bisect_right(self._starts, pc) - 1
-        if at < 0:
-            return ""
-        code = self._codes[self._starts[at]]
-        return code.name if pc < code.end else ""
+        code = self._codes[self._starts[at]] if at >= 0 else None
+        return code if code is not None and pc < code.end else None
 
     def fork(self, process: Process) -> GeneratedNames:
         """The names of a forked child: those of its parent, and what it makes itself."""

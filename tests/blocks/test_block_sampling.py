@@ -20,7 +20,6 @@ from scipy.stats import spearmanr
 from livepro.blocks.comparison import Pair, _rank_correlation, compare
 from livepro.blocks.rows import BlockRow
 from livepro.blocks.sampling.collect import Samples, sample_command, sample_process
-from livepro.blocks.sampling.jit import parse_map
 from livepro.blocks.sampling.perf_data import perf_samples, read_script
 from livepro.blocks.sampling.sampled import sampled_rows
 from livepro.cli.main import main
@@ -220,11 +219,6 @@ def test_what_perf_script_prints() -> None:
         read_script([])
     with pytest.raises(LiveproError, match="no file"):
         perf_samples("/nowhere/perf.data")
-
-
-def test_perf_maps_and_lines_that_are_none() -> None:
-    text = "7f10 20 first\nnonsense\n7f40 10 a name with blanks\n7f10 30 later\n"
-    assert parse_map(text) == [(0x7F10, 0x7F40, "later"), (0x7F40, 0x7F50, "a name with blanks")]
 
 
 def test_the_rank_correlation_is_spearmans() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from livepro import isa as registry
 from livepro.blocks.rows import BlockRow, instructions
 
@@ -31,6 +33,16 @@ def title(row: BlockRow) -> str:
     return f"{COMMENT[row.isa]} {row.name} of {row.module}{times}"
 
 
-def bytes_of(row: BlockRow) -> str:
-    """The block as bytes in decimal, for what has no text."""
-    return ", ".join(map(str, row.bytes))
+def listing(rows: Sequence[BlockRow], marked: Callable[[BlockRow, str], str]) -> str:
+    """The text of all blocks, each as `marked` writes it with its name (with a number where a name comes
+    again). Blocks that have no text are left out, and a comment says so."""
+    out = []
+    seen: dict[str, int] = {}
+    for row in rows:
+        number = seen[row.name] = seen.get(row.name, 0) + 1
+        try:
+            body = marked(row, row.name if number == 1 else f"{row.name}.{number}")
+        except NoText as error:
+            body = f"{COMMENT[row.isa]} left out: {error}\n"
+        out.append(f"{title(row)}\n{body}")
+    return "\n".join(out)

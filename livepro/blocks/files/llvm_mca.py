@@ -2,14 +2,13 @@
 
 Markers: the manual of llvm-mca, "Using markers to analyze specific code blocks". They begin with ``#`` for
 every instruction set: llvm-mca 14 does not see those behind AArch64's ``//``.
-Blocks that have no text are left out, and a comment says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from livepro.blocks.files.assembly import COMMENT, NoText, lines, title
+from livepro.blocks.files.assembly import lines, listing
 from livepro.blocks.rows import BlockRow
 
 
@@ -20,17 +19,8 @@ def region(row: BlockRow, name: str) -> str:
 
 
 def text(rows: Sequence[BlockRow], name: str) -> str:
-    """All blocks, their regions named by function and offset (with a number where a name comes again)."""
-    out = []
-    seen: dict[str, int] = {}
-    for row in rows:
-        number = seen[row.name] = seen.get(row.name, 0) + 1
-        label = row.name if number == 1 else f"{row.name}.{number}"
-        try:
-            out.append(f"{title(row)}\n{region(row, label)}")
-        except NoText as error:
-            out.append(f"{title(row)}\n{COMMENT[row.isa]} left out: {error}\n")
-    return "\n".join(out)
+    """All blocks, their regions named by function and offset."""
+    return listing(rows, region)
 
 
 def one(row: BlockRow) -> bytes:

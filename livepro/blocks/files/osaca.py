@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from livepro.blocks.files.assembly import COMMENT, NoText, lines, title
+from livepro.blocks.files.assembly import lines, listing
 from livepro.blocks.rows import BlockRow
 
 _MARKERS = {
@@ -28,13 +28,7 @@ def marked(row: BlockRow) -> str:
 
 def text(rows: Sequence[BlockRow], name: str) -> str:
     """All blocks, one behind the other."""
-    out = []
-    for row in rows:
-        try:
-            out.append(f"{title(row)}\n{marked(row)}")
-        except NoText as error:
-            out.append(f"{title(row)}\n{COMMENT[row.isa]} left out: {error}\n")
-    return "\n".join(out)
+    return listing(rows, lambda row, _: marked(row))
 
 
 def one(row: BlockRow) -> bytes:

@@ -44,4 +44,5 @@ PROCESSORS = {
 
 MODELS = ("llvm-mca", "osaca")
 
-DEFAULT_PROCESSORS = {"x86_64": "skylake", "aarch64": "neoverse-n1"}
+DEFAULT_PROCESSORS = {"x86_64": ("skylake",), "aarch64": ("neoverse-n1", "neoverse-v2")}
+"""OSACA knows few instructions of the Neoverse N1, and llvm-mca before LLVM 17 no Neoverse V2."""

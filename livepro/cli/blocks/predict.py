@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from livepro.blocks import files
-from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS
+from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS, Prediction
 from livepro.blocks.predict.predictions import OTHER_ISA, Answers, predict
 from livepro.blocks.rows import EXACT, LINES, BlockRow, weight
 from livepro.cli.blocks import shared
@@ -22,6 +22,9 @@ from livepro.linux.kept import default_directory
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.tables import Column, Table
 from livepro.ui.text import plural, scaled
+
+SHOWN = 3
+"""Blocks that are named for each reason that there is no prediction."""
 
 DESCRIPTION = """\
 Have throughput models predict the cycles that each of the hottest blocks takes when it is
@@ -48,10 +51,17 @@ def parser() -> Parser:
         "--with", dest="models", type=names, metavar="MODELS", help="models (default: those installed)"
     )
     out.add_argument(
-        "--cpu", type=names, metavar="CPUS", help="processors (default: one for each instruction set)"
+        "--cpu",
+        type=names,
+        metavar="CPUS",
+        help="processors (default: skylake for x86-64, neoverse-n1 and neoverse-v2 for AArch64)",
     )
     out.add_argument(
-        "--top", type=shared.positive, default=20, metavar="N", help="the N hottest blocks (default: 20)"
+        "--top",
+        type=shared.positive,
+        default=20,
+        metavar="N",
+        help="the N hottest blocks of each instruction set (default: 20)",
     )
     out.add_argument("--loops-only", action="store_true", help="only blocks of innermost loops")
     out.add_argument("--no-calls", action="store_true", help="only blocks that do not end in a call")
@@ -70,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     rows = hottest(every, args)
     if not rows:
         raise LiveproError(f"{args.dataset} has no such blocks.", "Leave out a filter.")
-    default = tuple(DEFAULT_PROCESSORS[isa] for isa in sorted({row.isa for row in rows}))
+    default = tuple(p for isa in sorted({row.isa for row in rows}) for p in DEFAULT_PROCESSORS[isa])
     processors = known(args.cpu, PROCESSORS, "processor") if args.cpu else default
     kept = default_directory() if args.cache else None
     answers = predict(rows, models, processors, kept, lambda text: print(f"livepro: {text}", file=sys.stderr))
@@ -81,9 +91,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def hottest(rows: Sequence[BlockRow], args: argparse.Namespace) -> list[BlockRow]:
-    """The hottest rows that the options want, over all benchmarks."""
+    """The hottest rows of each instruction set that the options want, over all benchmarks."""
     wanted = [row for row in rows if (row.loop or not args.loops_only) and not (args.no_calls and row.call)]
-    return sorted(wanted, key=lambda row: -weight(row))[: args.top]
+    wanted.sort(key=lambda row: -weight(row))
+    return [
+        row
+        for isa in sorted({row.isa for row in wanted})
+        for row in [row for row in wanted if row.isa == isa][: args.top]
+    ]
 
 
 def installed() -> tuple[str, ...]:
@@ -111,20 +126,11 @@ def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[
     """The blocks with what each model says, and the totals, on standard output."""
     console = open_console(sys.stdout)
     exact = all(row.method in (EXACT, LINES) for row in rows)
-    columns = [Column("times run"), Column("instr.")]
-    columns += [Column(f"{a.model}\n{a.processor}") for a in answers]
-    columns += [Column("bounded by", right=False, flexible=True, weight=2)]
-    columns += [Column("block", right=False, flexible=True, weight=3, style="cyan")]
-    table = Table(columns)
-    for i, row in enumerate(rows):
-        said = [a.predictions[i] for a in answers]
-        bounds = dict.fromkeys(p.bottleneck for p in said if p.bottleneck)
-        figures = ["-" if p.cycles is None else f"{p.cycles:.2f}" for p in said]
-        times = "-" if row.occurrences is None else f"{row.occurrences:,}"
-        table.add(times, str(row.length), *figures, "; ".join(bounds) or "-", row.name)
-    print(f"cycles for each execution of a block, {plural(len(rows), 'block')} of {len(every):,}\n")
-    for line in table.lines(console.width, ascii_only(console)):
-        console.print(line, soft_wrap=True)
+    print(f"cycles for each execution of a block, {plural(len(rows), 'block')} of {len(every):,}")
+    for isa in dict.fromkeys(row.isa for row in rows):
+        print(f"\n{isa}")
+        for line in table(rows, answers, isa).lines(console.width, ascii_only(console)):
+            console.print(line, soft_wrap=True)
     print()
     for a in answers:
         own = [(row, p) for row, p in zip(rows, a.predictions, strict=True) if p.reason != OTHER_ISA]
@@ -145,10 +151,49 @@ def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[
                 f"{100 * part:.0f} % in {top[0].name}"
             )
         print(text)
-        for row, p in left_out:
-            print(f"  no prediction for {row.name}: {p.reason}")
+        for reason, names_ in by_reason(left_out).items():
+            more = f" and {len(names_) - SHOWN:,} more" if len(names_) > SHOWN else ""
+            print(f"  no prediction for {', '.join(names_[:SHOWN])}{more}: {reason}")
     for sentence in disagreements(rows, answers):
         print(sentence)
+
+
+def table(rows: Sequence[BlockRow], answers: Sequence[Answers], isa: str) -> Table:
+    """The blocks of one instruction set, with a column for each model and processor that says anything."""
+    several = len({row.benchmark for row in rows}) > 1
+    own = [i for i, row in enumerate(rows) if row.isa == isa]
+    shown = [a for a in answers if any(a.predictions[i].cycles is not None for i in own)]
+    columns = [Column("times run"), Column("instr.")]
+    columns += [Column(f"{a.model}\n{a.processor}") for a in shown]
+    columns += [Column("bounded by", right=False, flexible=True, weight=2)]
+    columns += [Column("block", right=False, flexible=True, weight=3, style="cyan")]
+    columns += [Column("benchmark", right=False, flexible=True, weight=2)] if several else []
+    out = Table(columns)
+    for i in own:
+        row = rows[i]
+        said = [a.predictions[i] for a in shown]
+        bounds = dict.fromkeys(p.bottleneck for p in said if p.bottleneck)
+        figures = ["-" if p.cycles is None else f"{p.cycles:.2f}" for p in said]
+        times = "-" if row.occurrences is None else f"{row.occurrences:,}"
+        out.add(
+            times,
+            str(row.length),
+            *figures,
+            "; ".join(bounds) or "-",
+            row.name,
+            *([row.benchmark] if several else []),
+        )
+    return out
+
+
+def by_reason(left_out: Sequence[tuple[BlockRow, Prediction]]) -> dict[str, list[str]]:
+    """The names of blocks without a prediction, by the reason."""
+    out: dict[str, list[str]] = {}
+    for row, prediction in left_out:
+        names_ = out.setdefault(prediction.reason, [])
+        if row.name not in names_:
+            names_.append(row.name)
+    return out
 
 
 def disagreements(rows: Sequence[BlockRow], answers: Sequence[Answers]) -> list[str]:
