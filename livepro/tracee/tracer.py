@@ -138,28 +138,37 @@ class Tracer(TakingOver):
         thread = self.threads.get(tid)
         if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
             thread = self._caller(tid, ptrace.event_message(tid))
-        number = stop_signal(status)
-        with unless_killed(tid):
+        try:
             if thread is None:
                 self._first_stop(tid, status)
-            elif event == 0:
-                self._signal(thread, number)
-            elif event in BIRTHS:
-                self._child(thread, ptrace.event_message(tid), event)
-            elif event == ptrace.PTRACE_EVENT_EXEC:
-                self._exec(thread, ptrace.event_message(tid))
-            elif event == ptrace.PTRACE_EVENT_EXIT:
-                thread.remember_name()
-                self.listener.exiting(thread, in_exec=False)
-                departs = tid == thread.process.pid and others_live(tid)
-                ptrace.call(ptrace.PTRACE_CONT, tid)
-                if departs:
-                    self._departed(thread)
-            elif event == ptrace.PTRACE_EVENT_STOP:
-                self._event_stop(thread, number)
             else:
-                self.listener.interrupted(thread)
-                self.listener.resume(thread)
+                self._act(tid, thread, event, stop_signal(status))
+        except OSError:
+            # Of a thread that has been let go by now nothing more was asked: that has failed for others.
+            let_go = thread is not None and tid not in self.threads and event != ptrace.PTRACE_EVENT_EXEC
+            if let_go or not killed(tid):
+                raise
+
+    def _act(self, tid: int, thread: TracedThread, event: int, number: int) -> None:
+        """Act on a stop of a thread; `tid` is its own now, by an exec maybe. Raises OSError."""
+        if event == 0:
+            self._signal(thread, number)
+        elif event in BIRTHS:
+            self._child(thread, ptrace.event_message(tid), event)
+        elif event == ptrace.PTRACE_EVENT_EXEC:
+            self._exec(thread, ptrace.event_message(tid))
+        elif event == ptrace.PTRACE_EVENT_EXIT:
+            thread.remember_name()
+            self.listener.exiting(thread, in_exec=False)
+            departs = tid == thread.process.pid and others_live(tid)
+            ptrace.call(ptrace.PTRACE_CONT, tid)
+            if departs:
+                self._departed(thread)
+        elif event == ptrace.PTRACE_EVENT_STOP:
+            self._event_stop(thread, number)
+        else:
+            self.listener.interrupted(thread)
+            self.listener.resume(thread)
 
     def _departed(self, leader: TracedThread) -> None:
         """The first thread of a process ends before others: no status tells of it until they have
@@ -278,7 +287,8 @@ class Tracer(TakingOver):
         self.listener.process_ended(old)
         if not old.wanted or self.leaving:
             del self._live[old.pid]
-            ptrace.call(ptrace.PTRACE_DETACH, old.pid)
+            with unless_killed(old.pid):
+                ptrace.call(ptrace.PTRACE_DETACH, old.pid)
             return
         new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid), old.options)
         self._begin(new, None)

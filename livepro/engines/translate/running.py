@@ -100,7 +100,8 @@ class CacheRunner(SteppedCalls):
                     try:
                         self._stopped_in_cache(state)
                     except OSError:
-                        if not killed(tid):  # else killed meanwhile
+                        # Else killed meanwhile. (One that has been let go by now was asked nothing more.)
+                        if tid not in threads or not killed(tid):
                             raise
                     continue
             dispatch(tid, status)
