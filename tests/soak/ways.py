@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import http.client
 import os
 import pty
 import select
@@ -90,7 +91,8 @@ def commanded(scene: Scene, program: Program) -> None:
 
     def ask() -> None:
         while not over.wait(0.05):
-            with contextlib.suppress(OSError):
+            # Not answered, or not to the end: livepro is about to end.
+            with contextlib.suppress(OSError, http.client.HTTPException):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read()
 
     asking = threading.Thread(target=ask)
