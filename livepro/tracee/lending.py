@@ -20,9 +20,9 @@ def lent(process: TracedProcess, tid: int, structure: Any, blocked: int) -> Iter
     Its own are put back afterwards; until they are, `process.lent` has them, for whoever lets
     the thread go in the end. Raises OSError.
     """
-    saved = ptrace.get_registers(tid, structure)
-    mask = ptrace.signal_mask(tid)
-    process.lent[tid] = saved, mask
+    if tid not in process.lent:  # else it has not got back its own yet: what it has is a call's
+        process.lent[tid] = ptrace.get_registers(tid, structure), ptrace.signal_mask(tid)
+    saved, _ = process.lent[tid]
     try:
         ptrace.set_signal_mask(tid, blocked)
         yield structure.from_buffer_copy(saved)
