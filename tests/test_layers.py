@@ -112,7 +112,7 @@ EXCEPTIONS = {
     "cli/attach.py": {"engines"},
     "cli/simpoint.py": {"engines"},
     # The doctor asks the system itself: it reports on the layers, it is not built on them.
-    "cli/doctor.py": {"linux", "isa", "engines"},
+    "cli/examination.py": {"linux", "isa", "engines"},
 }
 
 
@@ -176,7 +176,7 @@ def test_files_can_be_read_in_one_sitting(path: Path) -> None:
         ("isa/base.py", "from livepro.linux import ptrace", {"linux"}),
         ("ui/summary.py", "from livepro.linux import ptrace", {"linux"}),
         ("cli/run.py", "from livepro.linux import ptrace", {"linux"}),
-        ("cli/doctor.py", "from livepro.linux import ptrace", set()),
+        ("cli/examination.py", "from livepro.linux import ptrace", set()),
         ("engines/step.py", "from livepro.tracee import process", set()),
         ("isa/x86_64/decode.py", "from ...model import Flow\nfrom ..base import Isa", set()),
     ],

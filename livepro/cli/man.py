@@ -10,7 +10,8 @@ from livepro.cli.parser import Parser
 from livepro.errors import LiveproError
 
 DESCRIPTION = """\
-Write a manual page for each command into DIR/man1, made from what `livepro COMMAND --help` says."""
+Write a manual page for each command into DIR/man1, made from what `livepro COMMAND --help` says. A package
+of livepro that pip installs brings them: `man livepro-run` finds them where `livepro` is on PATH."""
 
 EPILOG = """\
 examples:
@@ -31,12 +32,9 @@ def parser() -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Write the pages and say where they are; 0."""
     args = parser().parse_args(argv)
-    made = pages()
     into = Path(args.directory) / "man1"
     try:
-        into.mkdir(parents=True, exist_ok=True)
-        for name, text in made.items():
-            (into / f"{name}.1").write_text(text)
+        made = write(into)
     except OSError as error:
         raise LiveproError(
             f"{into} cannot be written: {error.strerror}.", "Name a directory that you may write to."
@@ -45,9 +43,19 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def write(into: Path) -> list[Path]:
+    """Writes the pages into directory `into`, which is made where there is none; their paths. Raises
+    OSError, and LiveproError as `pages` does."""
+    made = {into / f"{name}.1": text for name, text in pages().items()}
+    into.mkdir(parents=True, exist_ok=True)
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return list(made)
+
+
 def pages() -> dict[str, str]:
-    """Name (``livepro-run``) to manual page, in the man macros of man(7). Raises LiveproError where
-    argparse-manpage is not installed."""
+    """Name (``livepro``, ``livepro-run``) to manual page, in the man macros of man(7). Raises LiveproError
+    where argparse-manpage is not installed."""
     try:
         from argparse_manpage.manpage import Manpage
     except ImportError:
@@ -58,18 +66,30 @@ def pages() -> dict[str, str]:
     from livepro.cli.main import SUBCOMMANDS
     from livepro.cli.whole import parsers
 
-    out = {}
+    top = Parser("livepro", "Exact per-thread instruction counts of live Linux processes.")
+    top.usage = "livepro [--version] [--help] COMMAND ..."
+    top.add_argument("-V", "--version", action="version", help="print livepro's version and exit")
+    listed = "\n".join(f"  {f'livepro-{command}(1)':<24}{text}" for command, text in SUBCOMMANDS.items())
+    out = {
+        "livepro": _page(
+            Manpage(top), "livepro", "count every instruction that programs execute", f"commands:\n{listed}"
+        )
+    }
     for command, own in parsers():
-        name = f"livepro-{command}"
         examples, own.epilog = own.epilog, None
-        lines = str(Manpage(own)).splitlines()
-        lines[0] = f'.TH {name.upper()} 1 "" "livepro {__version__}" "livepro"'
-        at = lines.index(".SH NAME") + 1
-        lines[at] = f"{_escaped(name)} \\- {_escaped(SUBCOMMANDS[command])}"
-        if examples:
-            lines += [".SH NOTES", ".nf", *map(_escaped, examples.splitlines()), ".fi"]
-        out[name] = "\n".join(lines) + "\n"
+        name = f"livepro-{command}"
+        out[name] = _page(Manpage(own), name, SUBCOMMANDS[command], examples or "")
     return out
+
+
+def _page(manpage: object, name: str, summary: str, notes: str) -> str:
+    """What argparse-manpage made of a parser, as the page called `name`; `notes` as they stand at its end."""
+    lines = str(manpage).splitlines()
+    lines[0] = f'.TH {name.upper()} 1 "" "livepro {__version__}" "livepro"'
+    lines[lines.index(".SH NAME") + 1] = f"{_escaped(name)} \\- {_escaped(summary)}"
+    if notes:
+        lines += [".SH NOTES", ".nf", *map(_escaped, notes.splitlines()), ".fi"]
+    return "\n".join(lines) + "\n"
 
 
 def _escaped(line: str) -> str:

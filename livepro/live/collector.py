@@ -28,6 +28,9 @@ for the next one, the hottest first."""
 CATCHING_UP = 4
 """So many times more while a tenth or more of the instructions are of blocks that wait."""
 
+AT_THE_END = 0.25
+"""Seconds of CPU time for that once the engine has finished: a look then takes no time of its."""
+
 NAMES_EVERY = 2.0
 """Seconds after which threads are asked for their names again: programs name theirs late."""
 
@@ -95,6 +98,7 @@ class Collector:
         self._numbers: dict[TracedThread, int] = {}
         self._started = self._then = self._named = clock()
         self._ended_at: float | None = None
+        self._concluded = False
         self._begin()
 
     def _begin(self) -> None:
@@ -122,7 +126,7 @@ class Collector:
         seconds, self._then = now - self._then, now
         behind = self._instructions - int(self._whole.features[0])
         factor = CATCHING_UP if behind * 10 > self._instructions else 1
-        until = time.thread_time() + self._budget * factor
+        until = time.thread_time() + (AT_THE_END if self._concluded else self._budget * factor)
         images = self._engine.images
         if self._engine.control.resets != self._resets:
             self._begin()
@@ -240,7 +244,9 @@ class Collector:
             moments = self._history
             self._begin()
             self._history = moments
+        self._concluded = True
         self.refresh()
+        self._ended_at = self._then  # what is described later takes none of the run's time
 
     # -- telling
 

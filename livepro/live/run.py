@@ -121,7 +121,8 @@ class LiveRun:
                 if (began >= looked or final) and not self._paused:
                     spent = time.thread_time()
                     self._collector.refresh()
-                    looked = began + max(EVERY, LEAN * (time.thread_time() - spent))
+                    if not final:  # behind the end there is nobody to make way for
+                        looked = began + max(EVERY, LEAN * (time.thread_time() - spent))
                 picture = self._collector.picture(self._query)
                 self.picture = picture
                 self.notify()

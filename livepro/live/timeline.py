@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from livepro.engines.base import Progress
 from livepro.live.run import EVERY, LiveRun
@@ -83,8 +84,8 @@ class Recorder:
             return None
         return Timeline(
             seconds=tuple(m.seconds for m in self._moments),
-            instructions=tuple(m.instructions for m in self._moments),
-            simd=tuple(m.simd for m in self._moments),
+            instructions=_never_more(m.instructions for m in self._moments),
+            simd=_never_more(m.simd for m in self._moments),
             threads=tuple(self._thread(number, row) for number, row in sorted(self._threads.items())),
             phases=self._phases,
             left_out=self._left_out,
@@ -104,7 +105,9 @@ class Recorder:
         if picture is None or not picture.threads:
             return
         if self._moments and picture.seconds <= self._moments[-1].seconds:
-            return
+            if picture.seconds < self._moments[-1].seconds:
+                return
+            self._moments.pop()  # the same moment, of which more is known: SIMD of blocks described since
         for row in picture.threads:
             if row.number in self._threads or len(self._threads) < MOST_THREADS:
                 self._threads[row.number] = row
@@ -136,9 +139,15 @@ class Recorder:
             row.name,
             row.program,
             first,
-            tuple(instructions for instructions, _ in counts),
-            tuple(simd for _, simd in counts),
+            _never_more(instructions for instructions, _ in counts),
+            _never_more(simd for _, simd in counts),
         )
+
+
+def _never_more(counts: Iterable[int]) -> tuple[int, ...]:
+    """Counts as seen, none above a later one: one that is looked at amid a block can be some instructions
+    ahead, and is exact only later."""
+    return tuple(accumulate(reversed(list(counts)), min))[::-1]
 
 
 def _progress(picture: Picture) -> Progress:

@@ -57,29 +57,3 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "_shtab_livepro" in capsys.readouterr().out
     assert main(["completion", "tcsh"]) == 2
     assert "tcsh" in capsys.readouterr().err
-
-
-def test_manual_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["man", str(tmp_path)]) == 0
-    assert f"{len(SUBCOMMANDS)} pages" in capsys.readouterr().out
-    made = {path.stem for path in (tmp_path / "man1").iterdir()}
-    assert made == {f"livepro-{name}" for name in SUBCOMMANDS}
-    text = (tmp_path / "man1/livepro-gate.1").read_text()
-    assert text.startswith('.TH LIVEPRO-GATE 1 "" "livepro ')
-    assert "livepro\\-gate \\- fail where" in text
-    assert "\n.nf\nexamples:\n  livepro gate \\-\\-save\\-baseline base.json \\-\\- ./prog\n" in text
-    if shutil.which("groff") is not None:
-        for path in (tmp_path / "man1").iterdir():
-            done = subprocess.run(
-                ["groff", "-man", "-Tascii", "-ww", "-z", str(path)],
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
-            assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    assert main(["man", str(tmp_path / "file")]) == 2
-    assert "cannot be written" in capsys.readouterr().err

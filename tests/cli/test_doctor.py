@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from livepro.cli import doctor
+from livepro.cli import examination as doctor
 from livepro.cli.main import main
 from livepro.linux.permissions import Permissions
 from livepro.linux.probe import Probe

@@ -20,7 +20,8 @@ from livepro import isa
 from livepro.engines import engine_class
 from livepro.engines.base import EngineOptions
 from livepro.engines.live import LiveCounts, LiveThread, RawBlock
-from livepro.live import Collector
+from livepro.live import Collector, LiveRun
+from livepro.live.timeline import Recorder
 from livepro.live.tracked import Tracked
 from livepro.model import RunResult
 from livepro.model.live import Picture, Query
@@ -257,6 +258,24 @@ def test_blocks_that_wait_to_be_described_are_counted_and_said_to_wait() -> None
     assert types["nop"] == seen.whole.total
 
 
+def test_behind_the_end_nothing_waits_long() -> None:
+    """At the pace of a running program these blocks take 3000 / 16 looks of a quarter of a second."""
+    engine = FakeEngine()
+    collector = Collector(engine, MACHINE, ["prog"], budget=0.0)
+    engine.codes = [NOP] * 3000
+    engine.entries[id(engine.thread(1))] = [1] * 3000
+    run = LiveRun(collector)
+    with run:
+        while run.picture is None:
+            time.sleep(0.01)
+        engine.settled = True
+        run.end()
+        until = time.monotonic() + 20
+        while run.picture.unnamed and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (run.picture.unnamed, run.picture.whole.total, run.failure) == (0, 3000, None)
+
+
 def orders(seen: Picture) -> list[list[int]]:
     return [[t.tid for t in seen.threads], [b.number for b in seen.blocks]]
 
@@ -295,3 +314,27 @@ def test_a_thread_has_none_of_the_blocks_that_were_added_after_its_end() -> None
     thread: Any = object()
     tracked = Tracked(thread, 1, np.array([5, 7]))
     assert tracked.executions(np.array([1, 3, 0])).tolist() == [7, 0, 5]
+
+
+def test_a_timeline_ends_with_the_run_and_never_falls() -> None:
+    engine, collector, clock = made()
+    engine.codes = [NOP] * 3
+    thread = engine.thread(1)
+    recorder = Recorder()
+
+    def look() -> None:
+        clock.now += 1.0
+        collector.refresh()
+        recorder._add(collector.picture(Query()))
+
+    engine.entries[id(thread)] = [1000, 10, 0]
+    look()
+    engine.entries[id(thread)] = [997, 10, 0]  # amid a block it was some instructions ahead
+    clock.now += 1.0
+    collector.conclude()
+    look()
+    look()
+    line = recorder.timeline()
+    assert line is not None
+    assert line.seconds == (1.0, 2.0)
+    assert line.instructions == line.threads[0].instructions == (1007, 1007)

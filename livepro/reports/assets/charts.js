@@ -62,7 +62,7 @@ function stacked(parent, label, rows, series, whole) {
         return tip(name, shown.length ? shown : [["none", ""]]);
       },
     },
-    xAxis: { type: "value", axisLabel: { formatter: (v) => v + " %" } },
+    xAxis: { type: "value", max: 100, axisLabel: { formatter: (v) => v + " %" } },
     yAxis: { type: "category", inverse: true, data: rows.map(([name]) => visible(name)), axisTick: { show: false }, axisLabel: { width: narrow ? 92 : 176, overflow: "truncate" } },
     series: series.map((name) => ({ name, type: "bar", stack: "all", barMaxWidth: 18, data: rows.map((row) => (100 * (row[1][name] || 0)) / (whole(row) || 1)) })),
   }));

@@ -147,7 +147,7 @@ function byTime(box, line, run) {
     grid: [{ left, right: 16, top: 52, height: 178 }, { left, right: 16, top: 268, height: 90 }, { left, right: 16, top: 384, height: 30 }],
     xAxis: [0, 1, 2].map((gridIndex) => ({ gridIndex, type: "value", min: 0, max: end, name: gridIndex === 2 ? "seconds" : "", nameLocation: "middle", nameGap: 26, axisLabel: { show: gridIndex === 2, formatter: (v) => String(Math.round(v * 100) / 100) }, splitLine: { show: gridIndex < 2 } })),
     yAxis: [
-      { gridIndex: 0, type: "value", name: "instructions/s", nameTextStyle: { align: "left" }, axisLabel: { formatter: scaled } },
+      { gridIndex: 0, type: "value", name: "instructions/s", min: 0, nameTextStyle: { align: "left" }, axisLabel: { formatter: scaled } },
       { gridIndex: 1, type: "value", name: "SIMD", min: 0, nameTextStyle: { align: "left" }, axisLabel: { formatter: (v) => v + " %" } },
       { gridIndex: 2, type: "category", data: ["phase"], axisTick: { show: false } },
     ],
