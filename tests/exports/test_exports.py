@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import model_builders as mb
 import pytest
+from tools import needed
 
 from livepro.analyses.document import to_document
 from livepro.cli.main import main
@@ -76,11 +75,7 @@ def test_perfetto_has_intervals_as_counters_and_phases() -> None:
 
 
 def test_callgrind_annotate_reads_the_costs(tmp_path: Path) -> None:
-    tool = shutil.which("callgrind_annotate")
-    if tool is None:
-        if "CI" in os.environ:
-            pytest.fail("callgrind_annotate is missing")
-        pytest.skip("needs Debian's package valgrind")
+    tool = needed("callgrind_annotate", "valgrind")
     text = callgrind.export(document())
     assert b"fl=/src/a.c\nfn=main\n0 11\n2 11\n" in text
     (tmp_path / "callgrind.out").write_bytes(text)
@@ -96,9 +91,7 @@ def test_callgrind_annotate_reads_the_costs(tmp_path: Path) -> None:
 def test_pprof_reads_the_profile(tmp_path: Path) -> None:
     content = pprof.export(document())
     (tmp_path / "run.pb.gz").write_bytes(content)
-    if shutil.which("go") is None:
-        pytest.skip("needs Go's pprof")
-    command = ["go", "tool", "pprof", "-raw", "run.pb.gz"]
+    command = [needed("go", "golang-go"), "tool", "pprof", "-raw", "run.pb.gz"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "instructions/count" in done.stdout
