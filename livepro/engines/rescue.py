@@ -249,7 +249,7 @@ class Rescue:
     def _to_boundary(self, tid: int, effort: _Effort, info: ptrace.SignalInfo | None) -> None:
         isa, structure = self._isa, self._isa.registers.structure
         if self._lent_back(tid, effort):
-            info = None
+            info = ptrace.signal_info(tid)
         registers = ptrace.get_registers(tid, structure)
         for _ in range(_STEPS):
             trapped, faulted = self._read(tid, effort, info, registers)

@@ -28,7 +28,8 @@ class TracedProcess:
     process has ended (as a shell reports it). `wanted` is False for a child
     that is to be let go as soon as it has memory of its own. `attached` says that
     the image was not traced from its beginning. `options` are the ptrace options of its threads. `lent`
-    has the registers and the signal mask of threads, by tid, that just make a call for livepro (`lending`).
+    has the registers, the signal mask and the siginfo of threads, by tid, that make a call for livepro
+    just now (`lending`).
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class TracedProcess:
         self.wanted = True
         self.attached = False
         self.threads: list[TracedThread] = []
-        self.lent: dict[int, tuple[Any, int]] = {}
+        self.lent: dict[int, tuple[Any, int, ptrace.SignalInfo | None]] = {}
         self.memory = proc.Memory(pid)
         self._space: proc.AddressSpace | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -55,3 +56,20 @@ def test_a_thread_that_has_not_got_back_its_own_is_lent_again(
     assert registers(process) == own
     assert ptrace.signal_mask(tid) == mask
     assert not give_back(process, tid)
+
+
+def test_what_a_stop_was_for_is_known_behind_a_loan(process: TracedProcess) -> None:
+    """A call is made by a step, whose stop is another one: a thread may have run into a breakpoint before."""
+    tid, structure = process.pid, ISA.registers.structure
+    ptrace.call(ptrace.PTRACE_SINGLESTEP, tid)  # from the stop that it was told to make, to one of a signal
+    os.kill(tid, signal.SIGWINCH)
+    os.waitpid(tid, WALL)
+    before = ptrace.signal_info(tid)
+    assert before is not None
+    with lent(process, tid, structure, _ALL):
+        ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+        ptrace.call(ptrace.PTRACE_CONT, tid)
+        os.waitpid(tid, WALL)
+        within = ptrace.signal_info(tid)
+        assert bytes(within or b"") != bytes(before)
+    assert bytes(ptrace.signal_info(tid) or b"") == bytes(before)

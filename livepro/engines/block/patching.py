@@ -244,8 +244,11 @@ class Patching(StepEngine):
 
     @staticmethod
     def _resume(state: BlockThread, request: int) -> None:
-        _request(request, state.thread.tid)
-        state.carried = False
+        carried, state.carried = state.carried, False
+        tid = state.thread.tid
+        if ptrace.raw(request, tid, None, None) == -1:
+            state.carried = carried
+            failed(tid)
 
     # -- rep
 
