@@ -22,6 +22,7 @@ from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread, Tracer
+from livepro.tracee.launch import refused
 from livepro.tracee.seize import interrupt
 from livepro.tracee.stops import in_hand
 
@@ -171,7 +172,9 @@ class Engine(ABC):
         """Raises RuntimeError if threads that were to be let go have stood still, and been answered nothing,
         for several looks: an error has come between, and they must be rescued."""
         waiting = frozenset(tid for tid in self.tracer.threads if in_hand(tid))
-        self._looks = self._looks + 1 if waiting and waiting == self._forgotten else 0
+        # (While one has yet to stop, others may wait for that, as before breakpoints are lifted.)
+        all_wait = len(waiting) == len(self.tracer.threads)
+        self._looks = self._looks + 1 if waiting and all_wait and waiting == self._forgotten else 0
         self._forgotten = waiting
         if self._looks >= _LOOKS:
             raise RuntimeError(f"threads {sorted(waiting)} have stopped, and nobody has let them go on")
@@ -207,6 +210,8 @@ class Engine(ABC):
         if not self.tracer.bell.pid:
             try:
                 self.tracer.bell.hang()
+            except PermissionError as error:
+                raise refused(error) from None
             except OSError as error:  # without one nobody could end the measurement but the program
                 raise LiveproError(
                     f"livepro cannot start and trace the process that wakes it: {error.strerror}.",

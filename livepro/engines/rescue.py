@@ -231,14 +231,23 @@ class Rescue:
         if not effort.out:
             if event == ptrace.PTRACE_EVENT_STOP:
                 self._restart(tid)
-            if trap_pending(tid):
-                self._hold_off(tid, effort)
-                ptrace.call(ptrace.PTRACE_CONT, tid)  # it is reported before anything is executed
-                self._next_stop(tid)
+            if self._absorb(tid, effort):
                 info = ptrace.signal_info(tid)
             self._to_boundary(tid, effort, info)
+            self._absorb(tid, effort)
             effort.out = True
         self._release(tid, effort)
+
+    def _absorb(self, tid: int, effort: _Effort) -> bool:
+        """Have a trap reported that is yet to be, before anything is executed: it would end the program when
+        nobody traces it any more. Whether there was one. (Another stop that was asked for comes first.)"""
+        found = False
+        while trap_pending(tid):
+            found = True
+            self._hold_off(tid, effort)
+            ptrace.call(ptrace.PTRACE_CONT, tid)
+            self._next_stop(tid)
+        return found
 
     def _restart(self, tid: int) -> None:
         """Have a system call begun again that gave up because its thread was told to stop."""

@@ -51,6 +51,16 @@ def _until_exec(pid: int) -> int:
             ptrace.call(ptrace.PTRACE_CONT, pid, 0, number)
 
 
+def refused(error: OSError) -> LiveproError:
+    """What is told when livepro may not trace a child of its own."""
+    return LiveproError(
+        f"The kernel refuses to let livepro trace its own child: {os.strerror(error.errno or 0)}.",
+        "Run `livepro doctor` to see why: usual causes are kernel.yama.ptrace_scope = 3, a container "
+        "without CAP_SYS_PTRACE or with a seccomp profile that forbids ptrace, or livepro itself "
+        "running under a debugger or strace.",
+    )
+
+
 def launch(
     executable: str,
     command: Sequence[str],
@@ -88,12 +98,7 @@ def launch(
         try:
             ptrace.call(ptrace.PTRACE_SEIZE, pid, 0, options)
         except OSError as error:
-            raise LiveproError(
-                f"The kernel refuses to let livepro trace its own child: {os.strerror(error.errno or 0)}.",
-                "Run `livepro doctor` to see why: usual causes are kernel.yama.ptrace_scope = 3, a container "
-                "without CAP_SYS_PTRACE or with a seccomp profile that forbids ptrace, or livepro itself "
-                "running under a debugger or strace.",
-            ) from None
+            raise refused(error) from None
         os.write(go_write, b"g")
     except BaseException:
         os.close(go_write)
