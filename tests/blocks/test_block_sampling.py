@@ -290,3 +290,8 @@ def test_what_cannot_be_sampled_is_told(
     monkeypatch.setattr(events, "_open_event", refuse)
     with pytest.raises(LiveproError, match="perf_event_paranoid"):
         sample_command(["true"], dict(os.environb))
+    if os.geteuid() == 0:
+        with subprocess.Popen(["sleep", "60"], user=65534) as other:
+            with pytest.raises(LiveproError, match=r"another user's.*as root"):
+                sample_process(other.pid)
+            other.kill()

@@ -120,8 +120,10 @@ def test_what_fails_is_told_and_the_others_go_on(
     assert main(command) == 1
     err = capsys.readouterr().err
     assert re.search(r"no-source@O1 \(\w+\) failed: building failed: .*missing.c", err)
-    assert re.search(r"crash@as-is \(\w+\) failed: it ended with status 139", err)
+    assert re.search(r"crash@as-is \(\w+\) failed: it ended with status 139, SIGSEGV \(by hand: cd ", err)
     assert re.search(r"other-output@O1 \(\w+\) failed: its output is not what", err)
+    assert re.search(r"by hand: cd \S+ && gcc -O1 ", err)
+    assert "3 programs failed. Once that is mended" in err
     assert {r.benchmark for r in files.read(into)} == {"good/O1"}
     assert len(json.loads((into / "dataset.json").read_text())["failures"]) == 3
     asked = []

@@ -12,6 +12,11 @@ from livepro.errors import LiveproError
 _WHOLE = ("length", "size", "line", "memory", "simd_width", "merged")
 
 
+def check() -> None:
+    """Raise LiveproError where pyarrow is not installed."""
+    _libraries()
+
+
 def write(rows: Sequence[BlockRow], path: Path) -> None:
     """Write the rows. Raises LiveproError where pyarrow is not installed."""
     arrow, parquet = _libraries()

@@ -234,7 +234,8 @@ def describe(into: Path) -> dict[str, Any]:
         return document
     except (OSError, ValueError) as error:
         raise LiveproError(
-            f"{into} is no data set: {error}.", "`livepro blocks suite MANIFEST -o DIR` makes one."
+            f"{into} is no data set: it has no dataset.json that can be read.",
+            "`livepro blocks suite MANIFEST -o DIR` makes one.",
         ) from error
 
 

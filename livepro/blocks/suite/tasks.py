@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +100,8 @@ def _build(task: Task) -> str:
     done_ = subprocess.run(task.build, cwd=task.directory, capture_output=True, text=True, check=False)
     if done_.returncode:
         lines = [line for line in done_.stderr.splitlines() if "error" in line] or done_.stderr.splitlines()
-        return f"building failed: {lines[0] if lines else f'status {done_.returncode}'}"
+        said = lines[0] if lines else f"status {done_.returncode}"
+        return f"building failed: {said} ({_by_hand(task.directory, task.build)})"
     return ""
 
 
@@ -121,12 +125,26 @@ def _run(task: Task) -> str:
         )
     if done_.returncode:
         said = done_.stderr.decode(errors="replace").strip().splitlines()
-        return f"it ended with status {done_.returncode}{': ' + said[-1] if said else ''}"
+        how = f"it ended with status {done_.returncode}{_signal(done_.returncode)}"
+        hand = "" if task.measured else f" ({_by_hand(where, task.run)})"
+        return f"{how}{': ' + said[-1] if said else ''}{hand}"
     if task.expect is not None and out.read_bytes() != task.expect.encode():
         return f"its output is not what the manifest expects: see {out}"
     if not task.table.exists():
         return "no blocks were collected"
     return ""
+
+
+def _signal(status: int) -> str:
+    """The signal that a shell means by a status."""
+    try:
+        return f", {signal.Signals(status - 128).name}"
+    except ValueError:
+        return ""
+
+
+def _by_hand(where: str | Path, words: Sequence[str]) -> str:
+    return f"by hand: cd {shlex.quote(str(where))} && {shlex.join(words)}"
 
 
 def _weighing(task: Task, measured: Task) -> list[str]:

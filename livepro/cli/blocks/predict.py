@@ -117,7 +117,10 @@ def known(asked: Sequence[str], names_: Collection[str], what: str) -> tuple[str
     for name in asked:
         if name not in names_:
             raise LiveproError(
-                f"There is no {what} '{name}'.", f"{suggest(name, names_)}Known are {', '.join(names_)}."
+                f"There is no {what} '{name}'.",
+                "uiCA is in no package registry: `--format uica` of `livepro blocks` writes what it reads."
+                if name.lower() == "uica"
+                else f"{suggest(name, names_)}Known are {', '.join(names_)}.",
             )
     return tuple(asked)
 

@@ -86,9 +86,11 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str]) -> int:
     """Make the data set; 1 when a benchmark failed."""
     args = parser().parse_args(argv)
+    from livepro.blocks.files import parquet
     from livepro.blocks.suite.manifest import load
 
     manifest = load(args.manifest, os.environ)
+    parquet.check()
     prepare_directory(args.output, "-o")
     began = time.monotonic()
     weights = {isa: args.weights or manifest.weights.get(isa, "run") for isa in args.isa}
@@ -99,6 +101,12 @@ def main(argv: Sequence[str]) -> int:
             f"{args.output}: {plural(len(rows), 'block')}, {distinct:,} of them distinct, of "
             f"{plural(len({(r.isa, r.benchmark) for r in rows}), 'program')}, in "
             f"{duration(time.monotonic() - began)}"
+        )
+    if failures:
+        print(
+            f"livepro: {plural(failures, 'program')} failed. Once that is mended, the same command does "
+            "these alone: what was done is not done again.",
+            file=sys.stderr,
         )
     return 1 if failures else 0
 

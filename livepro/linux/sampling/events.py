@@ -111,7 +111,7 @@ class Sampler:
             except OSError as error:
                 if error.errno == errno.ESRCH:
                     return
-                raise _refused(error, self._frequency) from error
+                raise _refused(error, self._frequency, tid) from error
             self._descriptors.append(descriptor)
             if processor in self.rings:
                 fcntl.ioctl(descriptor, _SET_OUTPUT, self._outputs[processor])
@@ -148,6 +148,13 @@ class Sampler:
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors.clear()
+
+
+def _is_another_users(tid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{tid}").st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 def _online() -> set[int]:
@@ -193,8 +200,13 @@ def _open_event(source: Source, tid: int, processor: int, frequency: int, flags:
     return descriptor
 
 
-def _refused(error: OSError, frequency: int) -> LiveproError:
-    """Why sampling is not possible, and what to do."""
+def _refused(error: OSError, frequency: int, tid: int) -> LiveproError:
+    """Why sampling `tid` is not possible, and what to do."""
+    if error.errno in (errno.EACCES, errno.EPERM) and _is_another_users(tid):
+        return LiveproError(
+            f"The process {tid} is another user's: the kernel does not let livepro sample it.",
+            "Run livepro as that user, or as root.",
+        )
     if error.errno == errno.EINVAL:
         most = Path("/proc/sys/kernel/perf_event_max_sample_rate").read_text().strip()
         if frequency > int(most):
