@@ -145,7 +145,7 @@ def test_a_running_process_is_sampled_and_goes_on(hot: Path) -> None:
 
 
 GENERATED = """
-import ctypes, mmap, os
+import ctypes, mmap, os, time
 # mov ecx, edi; 1: dec ecx; jnz 1b; ret
 code = bytes.fromhex("89f9" "ffc9" "75fc" "c3")
 area = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -154,7 +154,8 @@ start = ctypes.addressof(ctypes.c_char.from_buffer(area))
 with open(f"/tmp/perf-{os.getpid()}.map", "w") as out:
     out.write(f"{start:x} {len(code):x} spinning loop\\n")
 spin = ctypes.CFUNCTYPE(None, ctypes.c_uint)(start)
-for _ in range(10):
+end = time.monotonic() + 1  # code is looked up ten times a second, while its process lives
+while time.monotonic() < end:
     spin(40_000_000)
 os.unlink(f"/tmp/perf-{os.getpid()}.map")
 """
