@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },  # from an engine's records to the model
     "events": {"cachesim", "engines", "linux", "isa"},  # analyses of the event stream
     "cachesim": {"events", "linux"},  # the simulator is one of them
+    "mica": {"events", "engines", "isa", "analyses", "formats"},  # another one
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {
         "results",

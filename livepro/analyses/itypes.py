@@ -20,7 +20,7 @@ def itypes(table: BlockTable, thread: ThreadCounts, spec: ItypesSpec | None = No
     instruction counts in every group that it is in, once in each: the counts
     sum to more than the thread's instructions.
     """
-    grouping = _Grouping(spec)
+    grouping = Grouping(spec)
     counts = dict.fromkeys(grouping.names, 0)
     for instruction, count in _executed(table, thread):
         for group in grouping.groups(instruction):
@@ -35,7 +35,7 @@ def other_items(
 
     The counts sum to `itypes(table, thread, spec)["other"]`.
     """
-    grouping = _Grouping(spec)
+    grouping = Grouping(spec)
     counts: Counter[str] = Counter()
     for instruction, count in _executed(table, thread):
         if OTHER in grouping.groups(instruction):
@@ -49,7 +49,7 @@ def _executed(table: BlockTable, thread: ThreadCounts) -> Iterator[tuple[Instruc
     return ((form, count) for form, count in zip(table.instructions, counts, strict=True) if count)
 
 
-class _Grouping:
+class Grouping:
     """Which groups an instruction is in, by the default rules or by a specification."""
 
     def __init__(self, spec: ItypesSpec | None) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from livepro.events.program import Program
+    from livepro.events.pump import Consumer
+    from livepro.isa.base import Isa
 
 CONDITIONAL, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = range(6)
 """What `branch` is told as `kind`."""
@@ -79,6 +81,10 @@ class Analysis:
                 yield f"... and {len(result) - 10:,} more"
         else:
             yield _short(result)
+
+    def consumer(self, name: str, isa: Isa) -> Consumer | None:
+        """What sees the streams in place of compiled functions: None, for an analysis that has such."""
+        return None
 
     @classmethod
     def help(cls) -> str:

@@ -23,6 +23,7 @@ GROUP = "livepro.analyses"
 
 BUILT_IN = {
     "cachesim": "livepro.cachesim.model:CacheSim",
+    "mica": "livepro.mica.model:Mica",
     "pages": "livepro.events.examples:Pages",
     "strides": "livepro.events.examples:Strides",
     "indirect": "livepro.events.examples:Indirect",

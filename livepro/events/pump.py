@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,15 +26,32 @@ DEFAULT_MEMORY = 64 << 20
 """Bytes of chunks that may wait."""
 
 
-class _States:
+class Consumer(Protocol):
+    """What sees the streams of a run, chunk by chunk, in the pump's thread."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
+        """The next whole records (int64) of a thread, and the tables as they were then."""
+
+    def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
+        """What it tells of an image once all is over, and the lines that a summary shows of that; None
+        if it has seen nothing of it."""
+
+
+class States:
     """One kernel's states: of each thread, or of each image if its analysis shares them."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        self.name = kernel.name
         self._of: dict[object, list[np.ndarray[Any, Any]]] = {}
         self._last: dict[int, np.ndarray[Any, Any]] = {}
 
     def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
+        """See `Consumer`."""
         key: object = thread.image if self._kernel.analysis.shared else thread
         state = self._of.get(key)
         if state is None:
@@ -45,7 +62,15 @@ class _States:
             last = self._last[thread.number] = np.full(1, -1, np.int64)
         self._kernel.consume(words, thread.number, tables, last, state)
 
-    def merged(self, image: StreamImage) -> SimpleNamespace | None:
+    def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
+        """See `Consumer`."""
+        state = self._merged(image)
+        if state is None:
+            return None
+        result = self._kernel.analysis.result(state, Program(image, process))
+        return result, list(self._kernel.analysis.report(result))
+
+    def _merged(self, image: StreamImage) -> SimpleNamespace | None:
         """The state of all threads of an image; None if it has none."""
         out: SimpleNamespace | None = None
         for key, arrays in self._of.items():
@@ -60,21 +85,20 @@ class _States:
 
 
 class Pump:
-    """The sink of a run's streams (`livepro.engines.stream.recorder.Sink`), for some kernels."""
+    """The sink of a run's streams (`livepro.engines.stream.recorder.Sink`), for some consumers."""
 
     def __init__(
-        self, kernels: Sequence[Kernel], memory: int = DEFAULT_MEMORY, chunk_words: int = 1 << 16
+        self, consumers: Sequence[Consumer], memory: int = DEFAULT_MEMORY, chunk_words: int = 1 << 16
     ) -> None:
-        self.kernels = tuple(kernels)
+        self._consumers = tuple(consumers)
         self.abandon: Callable[[], None] = lambda: None
         """Has the program let go."""
         self.waited = 0.0
         self.busy = 0.0
-        self._states = [_States(kernel) for kernel in kernels]
         self._queue: queue.Queue[tuple[StreamThread, Words, StaticTables] | None] = queue.Queue(
             max(2, memory // (chunk_words * 8))
         )
-        self._failure: tuple[Kernel, Exception] | None = None
+        self._failure: tuple[Consumer, Exception] | None = None
         self._worker = threading.Thread(target=self._work, name="livepro events", daemon=True)
         self._worker.start()
 
@@ -100,11 +124,11 @@ class Pump:
             if self._failure is None:
                 thread, words, tables = item
                 began = time.perf_counter()
-                for states in self._states:
+                for consumer in self._consumers:
                     try:
-                        states.see(thread, words.view(np.int64), tables)
+                        consumer.see(thread, words.view(np.int64), tables)
                     except Exception as error:
-                        self._failure = (states._kernel, error)
+                        self._failure = (consumer, error)
                         self.abandon()
                         break
                 self.busy += time.perf_counter() - began
@@ -117,9 +141,9 @@ class Pump:
     def check(self) -> None:
         """Raises LiveproError if an analysis has failed."""
         if self._failure is not None:
-            kernel, error = self._failure
+            consumer, error = self._failure
             raise LiveproError(
-                f"The analysis {kernel.name} failed ({type(error).__name__}: {error}); the program went on "
+                f"The analysis {consumer.name} failed ({type(error).__name__}: {error}); the program went on "
                 "without it."
             )
 
@@ -129,30 +153,27 @@ class Pump:
         """What each analysis tells of each process image that ran anything, by its name: the `pid`, `image`,
         `command`, `result` and `report` (lines)."""
         known = {(process.pid, process.image): process for process in processes}
-        out: dict[str, list[Any]] = {kernel.name: [] for kernel in self.kernels}
+        out: dict[str, list[Any]] = {consumer.name: [] for consumer in self._consumers}
         for image in images:
             process = known.get((image.process.pid, image.process.image))
             if process is None:
                 continue
-            program = Program(image, process)
-            for kernel, states in zip(self.kernels, self._states, strict=True):
-                state = states.merged(image)
-                if state is None:
-                    continue
+            for consumer in self._consumers:
                 try:
-                    result = kernel.analysis.result(state, program)
-                    lines = list(kernel.analysis.report(result))
+                    told = consumer.told(image, process)
                 except Exception as error:
                     raise LiveproError(
-                        f"The result of {kernel.name} cannot be told ({type(error).__name__}: {error})."
+                        f"The result of {consumer.name} cannot be told ({type(error).__name__}: {error})."
                     ) from error
-                out[kernel.name].append(
+                if told is None:
+                    continue
+                out[consumer.name].append(
                     {
                         "pid": process.pid,
                         "image": process.image,
                         "command": list(process.command),
-                        "result": result,
-                        "report": lines,
+                        "result": told[0],
+                        "report": told[1],
                     }
                 )
         return out

@@ -19,7 +19,7 @@ from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.finding import find
 from livepro.events.kernels import Kernel
-from livepro.events.pump import Pump
+from livepro.events.pump import Consumer, Pump, States
 from livepro.isa.base import Isa
 from livepro.linux.kept import default_directory
 from livepro.model import RunResult
@@ -37,8 +37,8 @@ _SLOW = (
 class Recording:
     """The analyses of one run."""
 
-    def __init__(self, kernels: Sequence[Kernel], isa: Isa) -> None:
-        self.pump = Pump(kernels, chunk_words=CHUNK_WORDS)
+    def __init__(self, consumers: Sequence[Consumer]) -> None:
+        self.pump = Pump(consumers, chunk_words=CHUNK_WORDS)
         self.recorder = Recorder(self.pump, chunk_words=CHUNK_WORDS)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
@@ -50,7 +50,8 @@ class Recording:
         """Find and compile analyses. Raises LiveproError for one that is not there, or cannot be."""
         isa.accesses(b"", 0)
         kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
-        kernels, tables = [], StreamBlocks(isa).tables()
+        consumers: list[Consumer] = []
+        tables = StreamBlocks(isa).tables()
         for asked in analyses:
             if isinstance(asked, str):
                 name, analysis = find(asked)
@@ -58,13 +59,17 @@ class Recording:
                 name, analysis = asked.name or asked.__name__, asked()
             else:
                 name, analysis = asked.name or type(asked).__name__, asked
+            own = analysis.consumer(name, isa)
+            if own is not None:
+                consumers.append(own)
+                continue
             kernel = Kernel(analysis, name, kept / "kernels")
             began = time.monotonic()
             kernel.compile(tables)
             if sys.stderr.isatty() and time.monotonic() - began > 1:
                 print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
-            kernels.append(kernel)
-        return cls(kernels, isa)
+            consumers.append(States(kernel))
+        return cls(consumers)
 
     def check(self, engine: str, isa: Isa, region: Region, interval_size: int) -> str:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from livepro.isa.access import Access, MachineState
+from livepro.isa.operands import Operands
 from livepro.model import Flow, Instruction
 
 
@@ -202,6 +203,9 @@ class Isa(Protocol):
 
     def access_words_after(self, access: Access, words: list[int], registers: Any) -> list[int]:
         """The words once the instruction is over, or interrupted, given the registers then."""
+
+    def operands(self, code: bytes) -> Operands:
+        """The registers that the instruction `code` reads and writes."""
 
     def disassemble(self, code: bytes, address: int) -> str:
         """`code`'s one instruction as text, its targets as seen from `address`."""

@@ -8,6 +8,7 @@ from livepro.isa.aarch64 import exclusive, registers, stepping, syscalls
 from livepro.isa.aarch64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
 from livepro.isa.access import Access, MachineState
 from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
+from livepro.isa.operands import Operands
 from livepro.model import Instruction
 
 
@@ -46,6 +47,11 @@ class AArch64:
 
     def access_words_after(self, access: Access, words: list[int], registers: Any) -> list[int]:
         return words
+
+    def operands(self, code: bytes) -> Operands:
+        from livepro.isa.aarch64.operands import operands
+
+        return operands(code)
 
     def disassemble(self, code: bytes, address: int) -> str:
         from livepro.isa.aarch64.describe import disassemble

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from livepro.isa.access import Access, MachineState
 from livepro.isa.base import Carry, CodeBlock, ExclusiveSequence, Quirk, StoppedThread
+from livepro.isa.operands import Operands
 from livepro.isa.x86_64 import exclusive, registers, stepping, syscalls
 from livepro.isa.x86_64.breakpoint import BREAKPOINT, HARDWARE_BREAKPOINT
 from livepro.model import Instruction
@@ -48,6 +49,11 @@ class X86_64:
         from livepro.isa.x86_64.accesses import words_after
 
         return words_after(access, words, registers)
+
+    def operands(self, code: bytes) -> Operands:
+        from livepro.isa.x86_64.operands import operands
+
+        return operands(code)
 
     def disassemble(self, code: bytes, address: int) -> str:
         from livepro.isa.x86_64.describe import disassemble

@@ -1,0 +1,39 @@
+"""What each of MICA's analyses is: a state of one thread that sees slices of its events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from livepro.mica.facts import Facts
+    from livepro.mica.flattening import Events
+
+
+class Slice(NamedTuple):
+    """Events `begin` to `end`, and with them the branches `first_branch` to `last_branch`."""
+
+    events: Events
+    begin: int
+    end: int
+    first_branch: int
+    last_branch: int
+
+
+class Analysis:
+    """Base of the analyses. An interval's numbers are `values`; `next_interval` begins another one, and
+    keeps what an analysis keeps: clocks, tables, histories, stacks."""
+
+    additive: ClassVar[bool] = True
+    """Whether the numbers of intervals, and those of threads, add up to those of the whole."""
+
+    def see(self, part: Slice, facts: Facts) -> None:
+        """Take in a slice of events."""
+        raise NotImplementedError
+
+    def values(self) -> list[int]:
+        """The numbers of the interval under way, as MICA's files have them."""
+        raise NotImplementedError
+
+    def next_interval(self) -> None:
+        """Begin the next interval."""
+        raise NotImplementedError

@@ -1,0 +1,172 @@
+"""MICA as an analysis of the event stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.stream.blocks import StaticTables
+from livepro.engines.stream.recorder import StreamImage, StreamThread
+from livepro.events.analysis import Analysis
+from livepro.events.program import Program
+from livepro.isa.base import Isa
+from livepro.mica import report
+from livepro.mica.builtin import BUILT_IN, NAMES
+from livepro.mica.facts import Facts
+from livepro.mica.flattening import Events
+from livepro.mica.functions import by_function
+from livepro.mica.settings import ALL, MicaDialect, Settings
+from livepro.mica.thread import Characterised
+from livepro.model import ProcessResult
+from livepro.model.itypes import DEFAULT_GROUPS
+
+DOCUMENT = "livepro-mica-1"
+"""Which shape of results this is."""
+
+
+class Mica(Analysis):
+    """MICA's microarchitecture-independent characteristics: ILP, instruction mix, branch predictability, registers, memory"""  # noqa: E501
+
+    name: ClassVar[str] = "mica"
+
+    def __init__(
+        self,
+        analyses: str | tuple[str, ...] | Settings = ALL,
+        *,
+        interval_size: int = 0,
+        block_size: int = 6,
+        page_size: int = 12,
+        ilp_size: int = 0,
+        dialect: str = "exact",
+    ) -> None:
+        if isinstance(analyses, Settings):
+            self.settings = analyses
+            return
+        names = tuple(analyses.split("+")) if isinstance(analyses, str) else tuple(analyses)
+        chosen = tuple(n for name in names for n in (ALL if name == "all" else (name,)))
+        self.settings = Settings(
+            analyses=tuple(dict.fromkeys(chosen)),
+            interval_size=interval_size,
+            block_size=block_size,
+            page_size=page_size,
+            ilp_size=ilp_size,
+            dialect=MicaDialect(dialect),
+        )
+
+    def consumer(self, name: str, isa: Isa) -> MicaConsumer:
+        """See `livepro.events.analysis.Analysis`."""
+        return MicaConsumer(name, isa, self.settings)
+
+    def report(self, result: Any) -> Iterable[str]:
+        """The tables of a result."""
+        return report.lines(result)
+
+
+class MicaConsumer:
+    """Characterises all threads of a run (`livepro.events.pump.Consumer`)."""
+
+    def __init__(self, name: str, isa: Isa, settings: Settings) -> None:
+        self.name = name
+        self._isa = isa
+        self._settings = settings
+        self._events = Events()
+        self._images: dict[StreamImage, Facts] = {}
+        self._threads: dict[StreamThread, Characterised] = {}
+        self._tables: dict[StreamImage, StaticTables] = {}
+
+    def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
+        """See `Consumer`."""
+        found = self._threads.get(thread)
+        if found is None:
+            facts = self._images.get(thread.image)
+            if facts is None:
+                spec = self._settings.spec
+                if spec is None and self._settings.dialect is MicaDialect.MICA:
+                    spec = BUILT_IN
+                facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, spec)
+                self._images[thread.image] = facts
+            found = self._threads[thread] = Characterised(self._settings, facts, self._events)
+        self._tables[thread.image] = tables
+        found.see(words, tables)
+
+    def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
+        """See `Consumer`."""
+        threads = {t: c for t, c in self._threads.items() if t.image is image}
+        if not threads:
+            return None
+        facts, tables = self._images[image], self._tables[image]
+        for characterised in threads.values():
+            characterised.finish(tables)
+        result = {
+            "document": DOCUMENT,
+            "settings": self._described(facts),
+            "total": _total(list(threads.values())),
+            "threads": [
+                {"number": thread.number, "tid": thread.thread.tid, **_of(characterised)}
+                for thread, characterised in sorted(threads.items(), key=lambda item: item[0].number)
+            ],
+            "functions": by_function(list(threads.values()), facts, Program(image, process)),
+            "others": list(facts.others),
+        }
+        return result, list(report.lines(result))
+
+    def _described(self, facts: Facts) -> dict[str, Any]:
+        settings = self._settings
+        if settings.spec is None:
+            exact = settings.dialect is MicaDialect.EXACT
+            groups = list(DEFAULT_GROUPS if exact else NAMES)
+        else:
+            groups = list(facts.group_names)
+        return {
+            "analyses": list(settings.analyses),
+            "interval_size": settings.interval_size,
+            "block_size": settings.block_size,
+            "page_size": settings.page_size,
+            "ilp_size": settings.ilp_size,
+            "dialect": settings.dialect.value,
+            "groups": groups,
+        }
+
+
+def _of(thread: Characterised) -> dict[str, Any]:
+    """A thread's numbers: of the whole run, and of its intervals."""
+    if thread.intervals:
+        values = {
+            name: [sum(column) for column in zip(*(i.values[name] for i in thread.intervals), strict=True)]
+            for name in thread.intervals[0].values
+        }
+        _put_footprint(values, [thread])
+    else:
+        values = thread.current()
+    intervals = [i._asdict() for i in thread.intervals]
+    return {
+        "instructions": thread.instructions,
+        "events": thread.events,
+        "values": values,
+        "intervals": intervals,
+    }
+
+
+def _total(threads: list[Characterised]) -> dict[str, Any]:
+    """The numbers of all threads: sums, and the union of footprints."""
+    each = [_of(thread) for thread in threads]
+    names = each[0]["values"]
+    values = {
+        name: [sum(column) for column in zip(*(one["values"][name] for one in each), strict=True)]
+        for name in names
+    }
+    _put_footprint(values, threads)
+    return {
+        "instructions": sum(one["instructions"] for one in each),
+        "events": sum(one["events"] for one in each),
+        "values": values,
+    }
+
+
+def _put_footprint(values: dict[str, list[int]], threads: list[Characterised]) -> None:
+    if "memfootprint" in values:
+        everything = [thread.footprint() for thread in threads]
+        values["memfootprint"] = [len(np.unique(np.concatenate(of))) for of in zip(*everything, strict=True)]

@@ -1,0 +1,143 @@
+"""The compiled analyses against their twins in plain Python."""
+
+from __future__ import annotations
+
+import platform
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
+if platform.machine() != "x86_64":
+    pytest.skip("only x86-64 programs are recorded yet", allow_module_level=True)
+
+from events.test_kernels import MACHINE, stream
+from mica.twins import Twin, events
+
+from livepro.engines.stream.blocks import StreamBlocks
+from livepro.mica.builtin import BUILT_IN
+from livepro.mica.facts import Facts
+from livepro.mica.flattening import Events
+from livepro.mica.settings import ANALYSES, MicaDialect, Settings
+from livepro.mica.thread import Characterised
+
+CODES = tuple(
+    bytes.fromhex(text)
+    for text in (
+        "488b07488907c3",  # mov rax, [rdi]; mov [rdi], rax; ret
+        "f3a4f3aa90",  # rep movsb; rep stosb; nop
+        "f3a67505",  # repe cmpsb; jne
+        "62f17c492806c4e2792c0e74fe",  # vmovaps zmm0{k1}, [rsi]; vmaskmovps xmm1, xmm0, [rsi]; je
+        "62f27d498b06ffe0",  # vpcompressd [rsi]{k1}, zmm0; jmp rax
+        "62f27d4992048eff10",  # vpgatherdd zmm0{k1}, [rsi + zmm1 * 4]; call [rax]
+        "480fc70ef0010eebfe",  # cmpxchg8b; lock add [rsi], ecx; jmp
+        "0fae060fae26e8fbffffff",  # fxsave; xsave; call
+        "ff30c8100001cc",  # push [rax]; enter 16, 1; int3
+        "b00188c389d8f7e1e2f4",  # mov al, 1; mov bl, al; mov eax, ebx; mul ecx; loop
+        "31c0d9c9660fefc00fafc17cf7",  # xor eax, eax; fxch; pxor xmm0, xmm0; imul; jl
+        "488b0424c5fdefc0c4e1fb93c17fee",  # mov rax, [rsp]; vpxor ymm0; kmovq rax, k1; jg
+    )
+)
+
+
+def blocks() -> StreamBlocks:
+    out = StreamBlocks(MACHINE)
+    for number, code in enumerate(CODES):
+        block = MACHINE.decode_block(code, 0x401000 + 0x27 * number)
+        sizes = bytes(b - a for a, b in zip(block.addresses, block.addresses[1:], strict=False))
+        out.block(block.address, block.code, sizes, block.flows, block.target or 0)
+    return out
+
+
+def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> Characterised:
+    spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
+    out = Characterised(asked, Facts(MACHINE, known, asked.dialect, spec), Events(room))
+    for chunk in chunks:
+        out.see(chunk.view(np.int64), known.tables())
+    out.finish(known.tables())
+    return out
+
+
+def compare(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> None:
+    """That both tell the same of a stream."""
+    spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
+    words = [int(word) for chunk in chunks for word in chunk]
+    mica = asked.dialect is MicaDialect.MICA
+    twin = Twin(MACHINE, asked, spec).run(events(MACHINE, known, words, mica))
+    mine = measured(known, chunks, asked, room)
+    if asked.interval_size:
+        assert [(i.instructions, i.events) for i in mine.intervals] == [t[:2] for t in twin.intervals]
+        for interval, (_, _, values) in zip(mine.intervals, twin.intervals, strict=True):
+            for name in asked.analyses:
+                assert interval.values[name] == values[name], name
+        assert all(i.instructions == asked.interval_size for i in mine.intervals[:-1])
+    else:
+        values = twin.values()
+        for name in asked.analyses:
+            assert mine.current()[name] == values[name], name
+        assert mine.events == twin.count
+        assert mine.instructions == twin.retired
+
+
+def one(seed: int, known: StreamBlocks, room: int = 1 << 15) -> None:
+    generator = random.Random(seed)
+    asked = Settings(
+        analyses=ANALYSES,
+        interval_size=generator.choice((0, 0, 1, 2, 7, 50, 1000)),
+        block_size=generator.choice((0, 3, 6, 9)),
+        page_size=generator.choice((4, 12)),
+        ilp_size=generator.choice((1, 2, 3, 10, 300)),
+        dialect=generator.choice(tuple(MicaDialect)),
+        ppm_initial=generator.choice((None, 0)),
+    )
+    chunks = [stream(known, generator.randrange(1, 25), seed + n) for n in range(generator.randrange(1, 4))]
+    compare(known, chunks, asked, room)
+
+
+@pytest.mark.parametrize("dialect", list(MicaDialect))
+@pytest.mark.parametrize("size", [0, 100])
+def test_equal_on_a_long_random_stream(dialect: MicaDialect, size: int) -> None:
+    known = blocks()
+    asked = Settings(ANALYSES, interval_size=size, ilp_size=5, dialect=dialect)
+    compare(known, [stream(known, 300, seed) for seed in range(5)], asked)
+
+
+def test_equal_where_the_arrays_of_events_are_short() -> None:
+    known = blocks()
+    for seed in range(60):
+        one(seed, known, room=8)
+
+
+KNOWN = blocks() if platform.machine() == "x86_64" else None
+
+
+@given(st.integers(0, 1 << 60))
+@settings(max_examples=40, deadline=None)
+def test_equal_on_random_streams(seed: int) -> None:
+    assert KNOWN is not None
+    one(seed, KNOWN)
+
+
+@pytest.mark.long
+@given(st.integers(0, 1 << 60))
+@settings(max_examples=1000, deadline=None)
+def test_equal_on_a_hundred_thousand_random_streams(seed: int) -> None:
+    assert KNOWN is not None
+    for n in range(100):
+        short(seed + n, KNOWN)
+
+
+def short(seed: int, known: StreamBlocks) -> None:
+    generator = random.Random(seed)
+    asked = Settings(
+        analyses=ANALYSES,
+        interval_size=generator.choice((0, 3)),
+        block_size=generator.choice((0, 6)),
+        ilp_size=generator.choice((1, 2, 3)),
+        dialect=generator.choice(tuple(MicaDialect)),
+    )
+    compare(known, [stream(known, 4, seed)], asked, room=64)
