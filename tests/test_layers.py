@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"cachesim", "engines", "linux", "isa"},  # analyses of the event stream
     "cachesim": {"events", "linux"},  # the simulator is one of them
     "mica": {"events", "engines", "isa", "analyses", "formats"},  # another one
+    "traces": {"events", "engines", "isa", "cachesim", "formats"},  # files for simulators
     "inprocess": set(),  # for the programs measured: nothing but the standard library
     "live": {
         "results",
@@ -77,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "simpoint",
         "flow",
         "cachesim",
+        "traces",
         "events",
         "inprocess",
         "serving",

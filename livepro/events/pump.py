@@ -139,9 +139,11 @@ class Pump:
         self._worker.join()
 
     def check(self) -> None:
-        """Raises LiveproError if an analysis has failed."""
+        """Raises LiveproError if an analysis has failed: its own, where it told what is wrong."""
         if self._failure is not None:
             consumer, error = self._failure
+            if isinstance(error, LiveproError):
+                raise error
             raise LiveproError(
                 f"The analysis {consumer.name} failed ({type(error).__name__}: {error}); the program went on "
                 "without it."
