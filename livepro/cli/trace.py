@@ -17,7 +17,6 @@ from livepro.cli.parser import Parser, count
 from livepro.errors import LiveproError
 
 if TYPE_CHECKING:
-    from livepro.engines.control import Control
     from livepro.traces.trace import Trace, Written
 
 FORMATS = ("champsim", "din", "lackey", "ramulator2", "npz", "parquet")
@@ -188,7 +187,7 @@ def run(args: argparse.Namespace, trace: Trace) -> int:
     from livepro.api import run as run_command
     from livepro.cli.run import left_to_itself
 
-    def control(control: Control) -> None:
+    def control(control: Any) -> None:
         trace.finished = lambda: _ignore(control.submit(lambda: control.execute("detach")))
 
     line: Any = _line(args.quiet, trace)
