@@ -71,6 +71,13 @@ def parser() -> Parser:
     out.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress line")
     part = out.add_argument_group("which part", "Instructions of each thread; without any of these, all.")
     part.add_argument("--thread", metavar="N", default="", help="only thread N, from 1, or all")
+    part.add_argument("--start-at", metavar="PLACE", default="", help="begin at PLACE, as `livepro run` does")
+    part.add_argument(
+        "--stop-at",
+        metavar="PLACE",
+        default="",
+        help="end at PLACE; --skip and --count, of each thread, are from --start-at on",
+    )
     part.add_argument("--skip", metavar="N", type=count, default=0, help="begin behind N instructions")
     part.add_argument("--count", metavar="N", type=count, default=0, help="end after N instructions")
     part.add_argument(
@@ -156,8 +163,10 @@ def traced(args: argparse.Namespace) -> Trace:
     thread = int(args.thread) - 1 if args.thread.isdecimal() else None
     parts: tuple[Part, ...] = (ALL,)
     if args.simpoints:
-        if args.skip or args.count:
-            raise LiveproError("--skip and --count do not go with --simpoints.", "Leave one out.")
+        if args.skip or args.count or args.start_at or args.stop_at:
+            raise LiveproError(
+                "--start-at, --stop-at, --skip and --count do not go with --simpoints.", "Leave one out."
+            )
         if not args.interval_size:
             raise LiveproError(
                 "Simulation points are numbers of intervals.",
@@ -190,6 +199,9 @@ def run(args: argparse.Namespace, trace: Trace) -> int:
     def control(control: Any) -> None:
         trace.finished = lambda: _ignore(control.submit(lambda: control.execute("detach")))
 
+    region: Any = {}
+    if args.start_at or args.stop_at:
+        region = {"start_at": args.start_at, "stop_at": args.stop_at}
     line: Any = _line(args.quiet, trace)
     began = time.monotonic()
     try:
@@ -197,13 +209,13 @@ def run(args: argparse.Namespace, trace: Trace) -> int:
             if args.pid is not None:
                 result = attach(
                     args.pid, engine=args.engine, seconds=args.duration, analyses=[trace], progress=line,
-                    children=args.children == "follow",
+                    children=args.children == "follow", **region,
                 )  # fmt: skip
             else:
                 sys.stdout.flush()
                 result = run_command(
                     args.command, engine=args.engine, aslr=args.aslr, children=args.children,
-                    analyses=[trace], progress=line, control=control,
+                    analyses=[trace], progress=line, control=control, **region,
                 )  # fmt: skip
     except BaseException:
         trace.close()

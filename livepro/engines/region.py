@@ -19,7 +19,7 @@ their last stop).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
@@ -155,6 +155,10 @@ class RegionWatch:
         self._seen: dict[int, Arrival] = {}
         self._threads: dict[int, TracedThread] = {}
         self._missed = False
+        self.changed: Callable[[], None] | None = None
+        """Told when counting has begun, and when it has ended: threads are halted."""
+        self.last: tuple[TracedThread, int] | None = None
+        """The thread that has arrived at a place last, and its pc there."""
 
     # -- places
 
@@ -224,6 +228,7 @@ class RegionWatch:
             return  # called away before it executed the instruction
         self._seen[thread.tid] = arrival
         self._threads[thread.tid] = thread
+        self.last = thread, pc
         process, stop = thread.process, len(self.arrivals) - 1
         places = [place for place in self._armed if self._at(process, pc, place)]
         for place in places:
@@ -275,6 +280,8 @@ class RegionWatch:
             if command:
                 with self._engine.passing(self._seen if self.region.counted else {}):
                     self._engine.control.change(command)
+                    if self.changed is not None and phase is not Phase.SKIPPING:
+                        self.changed()
             if phase is Phase.SKIPPING:
                 self._before = self._engine.executed()
             elif phase is Phase.COUNTING and self.region.skip:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,6 +39,20 @@ class Consumer(Protocol):
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """What it tells of an image once all is over, and the lines that a summary shows of that; None
         if it has seen nothing of it."""
+
+
+@runtime_checkable
+class Regional(Protocol):
+    """A consumer that keeps to a region of the run."""
+
+    def waits(self) -> None:
+        """Counting has not begun when the run does."""
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """Counting begins or ends where each thread has executed so many instructions; a thread that is not
+        among `positions` starts later. `goes` has where threads go on, as far as that is known."""
 
 
 class States:
@@ -95,8 +109,8 @@ class Pump:
         """Has the program let go."""
         self.waited = 0.0
         self.busy = 0.0
-        self._queue: queue.Queue[tuple[StreamThread, Words, StaticTables] | None] = queue.Queue(
-            max(2, memory // (chunk_words * 8))
+        self._queue: queue.Queue[tuple[StreamThread, Words, StaticTables] | Callable[[], None] | None] = (
+            queue.Queue(max(2, memory // (chunk_words * 8)))
         )
         self._failure: tuple[Consumer, Exception] | None = None
         self._worker = threading.Thread(target=self._work, name="livepro events", daemon=True)
@@ -117,11 +131,36 @@ class Pump:
     def end(self, thread: StreamThread) -> None:
         """See `Sink`."""
 
+    @property
+    def regional(self) -> bool:
+        """Whether all consumers keep to a region (`Regional`)."""
+        return all(isinstance(consumer, Regional) for consumer in self._consumers)
+
+    def waits(self) -> None:
+        """Tell the consumers, before anything runs, that counting has not begun."""
+        for consumer in self._consumers:
+            if isinstance(consumer, Regional):
+                consumer.waits()
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """Tell the consumers, behind all chunks so far, that counting begins or ends."""
+
+        def tell() -> None:
+            for consumer in self._consumers:
+                if isinstance(consumer, Regional):
+                    consumer.bound(positions, goes, begins=begins)
+
+        self._queue.put(tell)
+
     # -- its own
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:
-            if self._failure is None:
+            if callable(item):
+                item()
+            elif self._failure is None:
                 thread, words, tables = item
                 began = time.perf_counter()
                 for consumer in self._consumers:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from livepro.engines import default_engine
 from livepro.engines.base import Engine
-from livepro.engines.region import Region
+from livepro.engines.region import Phase, Region
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.recorder import Recorder
 from livepro.errors import LiveproError
@@ -82,7 +82,8 @@ class Recording:
                 f"The {name} engine does not record the event stream.",
                 "Use `--engine translate` or `--engine step`.",
             )
-        if region != Region():
+        # What translated code records has no countdown of instructions.
+        if region != Region() and (region.metered or not self.pump.regional):
             raise LiveproError(
                 "Analyses of the event stream see the whole run: they do not go with --start-at, --stop-at, "
                 "--skip and --count yet.",
@@ -101,6 +102,29 @@ class Recording:
         """Take note of the engine that records."""
         self._engine = engine
         self.pump.abandon = engine.request_detach
+        region = engine.region
+        if region is not None:
+            region.changed = self._bound
+            if region.phase is not Phase.COUNTING:
+                self.pump.waits()
+
+    def _bound(self) -> None:
+        """Counting begins or ends; all threads are halted."""
+        engine = self._engine
+        assert engine is not None
+        assert engine.region is not None
+        streams = {(stream.record, stream.thread): stream for stream in self.recorder.threads}
+        positions, goes = {}, {}
+        for image in engine.images:
+            lengths = engine.lengths(image)
+            for tally in image.tallies:
+                stream = streams.get((image, tally.thread))
+                if stream is not None and tally.executed is None:
+                    counts = engine.raw_counts(tally).at(engine.position(tally))
+                    positions[stream] = counts.instructions(lengths)
+                    if engine.region.last is not None and engine.region.last[0] is tally.thread:
+                        goes[stream] = engine.region.last[1]
+        self.pump.bound(positions, goes, begins=engine.region.phase is Phase.COUNTING)
 
     def finish(self, found: RunResult) -> RunResult:
         """The run's result with what the analyses tell. Raises LiveproError if one of them has failed, once

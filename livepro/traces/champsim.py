@@ -188,7 +188,8 @@ class ChampSimWriter:
             *(events.what, events.index, events.where, events.count, self._templates.words),
             *(tables.bytes, KIND_OF_FLOW[tables.flow], self._state, self._pending, self._rows),
         )
-        self._output.write(memoryview(self._rows[:whole]).cast("B"))
+        if whole:
+            self._output.write(memoryview(self._rows[:whole]).cast("B"))
 
     def close(self) -> None:
         """Write the last record, a branch that leads nowhere any more as it does always or never."""

@@ -23,6 +23,8 @@ class Part(NamedTuple):
 
 
 ALL = Part("", 0, FOREVER)
+NEVER = Part("", FOREVER - 1, FOREVER)
+"""Behind the end of every thread."""
 
 
 def points(simpoints: str, weights: str, interval_size: int, warmup: int) -> list[Part]:

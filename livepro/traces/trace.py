@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ from livepro.traces.champsim import ChampSimWriter, Templates
 from livepro.traces.columns import NpzWriter, ParquetWriter
 from livepro.traces.flattening import Events, skip
 from livepro.traces.output import SUFFIXES, Outputs, named
-from livepro.traces.parts import ALL, FOREVER, Part
+from livepro.traces.parts import ALL, FOREVER, NEVER, Part
 from livepro.traces.ramulator import RamulatorWriter
 from livepro.traces.texts import TextWriter, din, lackey
 
@@ -124,17 +123,19 @@ class TraceConsumer:
         self._templates: dict[StreamImage, Templates] = {}
         self._threads: dict[StreamThread, ThreadTrace] = {}
         self._said = False
-        self.busy = 0.0
+        self._waiting = False
+        self._begin: Mapping[StreamThread, int] = {}
+        self._end: Mapping[StreamThread, int] | None = None
+        self.goes: Mapping[StreamThread, int] = {}
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """See `Consumer`."""
         trace = self._trace
         if trace.thread is not None and thread.number != trace.thread:
             return
-        began = time.perf_counter()
         found = self._threads.get(thread)
         if found is None:
-            found = self._threads[thread] = ThreadTrace(self, thread, trace.parts)
+            found = self._threads[thread] = ThreadTrace(self, thread, self._parts(thread))
         if trace.form == "champsim":
             self.templates(thread.image).grow()
         try:
@@ -142,10 +143,38 @@ class TraceConsumer:
         except LiveproError:
             self.abandon()
             raise
-        self.busy += time.perf_counter() - began
         if trace.thread is not None and found.over and not self._said:
             self._said = True
             trace.finished()
+
+    def waits(self) -> None:
+        """See `livepro.events.pump.Regional`."""
+        self._waiting = True
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """See `livepro.events.pump.Regional`."""
+        if begins:
+            self._waiting, self._begin = False, positions
+            for stream, thread in self._threads.items():
+                thread.begin(self._parts(stream))
+        else:
+            self._end, self.goes = positions, goes
+            for stream, thread in self._threads.items():
+                thread.end(positions.get(stream, 0))
+
+    def _parts(self, thread: StreamThread) -> tuple[Part, ...]:
+        """What is to be written of a thread, as far as that is known."""
+        if self._waiting:
+            return (NEVER,)
+        end = FOREVER if self._end is None else self._end.get(thread, 0)
+        begin = self._begin.get(thread, 0)
+        moved = [
+            part._replace(start=part.start + begin, end=min(part.end + begin, end))
+            for part in self._trace.parts
+        ]
+        return tuple(part for part in moved if part.start < part.end)
 
     def templates(self, image: StreamImage) -> Templates:
         """ChampSim's records of an image."""
@@ -224,6 +253,7 @@ class ThreadTrace:
         self._cursor: npt.NDArray[np.int64] = flattening.cursor()  # type: ignore[no-untyped-call]
         self._coming = list(parts)
         self._open: list[_Open] = []
+        self._tables: StaticTables | None = None
         self.written: list[Written] = []
 
     @property
@@ -233,7 +263,7 @@ class ThreadTrace:
 
     def see(self, words: npt.NDArray[np.int64], tables: StaticTables, events: Events) -> None:
         """The next whole records of the thread."""
-        cursor = self._cursor
+        cursor, self._tables = self._cursor, tables
         cursor[flattening.AT] = 0
         while not self.over:
             position = int(cursor[flattening.POSITION])
@@ -253,6 +283,17 @@ class ThreadTrace:
             if why == flattening.LIMIT:
                 self._end(limit)
 
+    def begin(self, parts: tuple[Part, ...]) -> None:
+        """What is to be written is known now."""
+        self._coming = list(parts)
+
+    def end(self, position: int) -> None:
+        """Nothing is to be written behind instruction `position`."""
+        self._coming = [p._replace(end=min(p.end, position)) for p in self._coming if p.start < position]
+        for one in self._open:
+            one.part = one.part._replace(end=min(one.part.end, position))
+        self._end(int(self._cursor[flattening.POSITION]))
+
     def _end(self, position: int) -> None:
         """Close the parts that end there."""
         for one in [one for one in self._open if one.part.end <= position]:
@@ -267,6 +308,11 @@ class ThreadTrace:
                 *(counts[0], counts[1], counts[2] + counts[3]),
             )
         )
+        goes = self._consumer.goes.get(stream)
+        if goes is not None and self._tables is not None and counts[0] == one.part.end - one.part.start:
+            behind = Events(1)
+            behind.what[0], behind.where[0], behind.count = flattening.GOES_ON, goes, 1
+            one.writer.put(behind, self._tables)
         one.writer.close()
 
     def close(self) -> None:

@@ -319,6 +319,30 @@ def test_points_are_parts_of_the_whole(builder: Builder, tmp_path: Path) -> None
     assert champsim((tmp_path / "part.champsim").read_bytes()) == whole[5:104]
 
 
+@pytest.mark.parametrize("engine", ["step", "translate"])
+@pytest.mark.parametrize(
+    ("start", "stop", "more"), [("5", "9", []), ("3", "", ["--skip", "7", "--count", "100"]), ("", "4", [])]
+)
+def test_regions_are_parts_of_the_whole(
+    engine: str, start: str, stop: str, more: list[str], builder: Builder, tmp_path: Path
+) -> None:
+    """From and to the arrival with a number at a loop's header."""
+    program = fixture(builder, "nested_loops")
+    traced(tmp_path / "all.champsim", program)
+    whole = champsim((tmp_path / "all.champsim").read_bytes())
+    ips = [r[0] for r in whole]
+    header = next(ip for ip in ips if ips.count(ip) > 12)
+    at = [n for n, ip in enumerate(ips) if ip == header]
+    place = f"{program.name}+{header:#x}"  # it is linked to run there
+    options = [*(["--start-at", f"{place}:{start}"] if start else []), *more, "--engine", engine]
+    options += ["--stop-at", f"{place}:{stop}"] if stop else []
+    traced(tmp_path / "t.champsim", program, *options)
+    begin = at[int(start) - 1] if start else 0
+    end = at[int(stop) - 1] if stop else begin + 107
+    begin += 7 if more else 0
+    assert champsim((tmp_path / "t.champsim").read_bytes()) == whole[begin:end]
+
+
 def test_each_thread_has_a_file(builder: Builder, tmp_path: Path) -> None:
     program = fixture(builder, "threads_handoff")
     run = record("step", [program], tmp_path / "events")

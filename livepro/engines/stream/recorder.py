@@ -27,8 +27,9 @@ class StreamImage:
 class StreamThread:
     """One thread that is recorded: `number` counts those of the run, from 0."""
 
-    def __init__(self, number: int, thread: TracedThread, image: StreamImage) -> None:
+    def __init__(self, number: int, thread: TracedThread, image: StreamImage, record: ImageRecord) -> None:
         self.number = number
+        self.record = record
         self.thread = thread
         self.image = image
 
@@ -57,7 +58,7 @@ class Recorder:
         self.words = 0
         self.chunks = 0
         self._images: dict[ImageRecord, StreamImage] = {}
-        self._threads = 0
+        self.threads: list[StreamThread] = []
 
     def image(self, record: ImageRecord, isa: Isa) -> StreamImage:
         """The stream's view of an image."""
@@ -73,8 +74,8 @@ class Recorder:
 
     def thread(self, thread: TracedThread, record: ImageRecord, isa: Isa) -> StreamThread:
         """A thread begins."""
-        found = StreamThread(self._threads, thread, self.image(record, isa))
-        self._threads += 1
+        found = StreamThread(len(self.threads), thread, self.image(record, isa), record)
+        self.threads.append(found)
         self.sink.begin(found)
         return found
 
