@@ -443,3 +443,19 @@ def test_a_point_beyond_the_end_is_told(builder: Builder, tmp_path: Path) -> Non
     )
     assert done.returncode == 2
     assert "beyond the end of this run" in done.stderr
+
+
+def test_a_process_that_runs_is_traced_for_a_while_and_goes_on(tmp_path: Path) -> None:
+    script = "while [ ! -e stop ]; do :; done; echo ended > out"
+    with subprocess.Popen(["sh", "-c", script], cwd=tmp_path) as process:
+        done = livepro("trace", "-o", "t.gz", "--pid", str(process.pid), "--duration", "0.3s", cwd=tmp_path)
+        assert process.poll() is None
+        (tmp_path / "stop").touch()
+        assert process.wait(60) == 0
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").read_text() == "ended\n"
+    told = json.loads(livepro("trace", "info", "--json", "t.gz", cwd=tmp_path).stdout)["t.gz"]
+    row = next(line for line in done.stderr.splitlines() if line.endswith("t.gz")).split()
+    assert [f"{told[name]:,}" for name in ("instructions", "loads", "stores")] == row[:3]
+    assert told["instructions"] > 1000
+    assert told["faults"] == []
