@@ -279,11 +279,12 @@ def sample(
     )
 
 
-def find_process(name: str) -> int:
-    """The pid of the one process with that name. Raises LiveproError when there is none, or several."""
+def find_process(name: str, *, children: bool = False) -> int:
+    """The pid of the one process with that name; with `children`, of those with that name the one that all
+    others descend from. Raises LiveproError when there is none, or several."""
     from livepro.linux import target
 
-    return target.named(name)
+    return target.named(name, children=children)
 
 
 def _region(start_at: str, stop_at: str, skip: int, count: int) -> Region:
@@ -320,8 +321,8 @@ def _engine(
 ) -> Engine:
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
     from livepro.analyses.bbv import next_cut
+    from livepro.kept.place import default_directory
     from livepro.linux.command import check_executable
-    from livepro.linux.kept import default_directory
 
     if children not in ("follow", "ignore"):
         raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")

@@ -24,7 +24,7 @@ def keep() -> None:
     is compiled anew, as Python does."""
     if not sys.dont_write_bytecode or sys.pycache_prefix is not None or _compiled():
         return
-    from livepro.linux.kept import default_directory, only_ours
+    from livepro.kept.place import default_directory, only_ours
 
     directory = default_directory() / DIRECTORY
     try:

@@ -15,7 +15,7 @@ import numpy as np
 
 import livepro.isa
 from livepro.isa.kinds import dump, parse, restore
-from livepro.linux.depot import Depot
+from livepro.kept.artifacts import ArtifactStore
 from livepro.model import Instruction
 
 LIMIT = 4096
@@ -32,8 +32,10 @@ class Descriptions:
         self, describe: Callable[[bytes], Instruction], program: tuple[str, ...], kept: Path | None
     ) -> None:
         self._describe = describe
-        self._depot = None if kept is None else Depot(kept, "described", Path(livepro.isa.__file__).parent)
-        self._key = "" if self._depot is None else self._depot.key(*program)
+        self._artifacts = (
+            None if kept is None else ArtifactStore(kept, "described", Path(livepro.isa.__file__).parent)
+        )
+        self._key = "" if self._artifacts is None else self._artifacts.key(*program)
         self._rows: dict[str, Any] | None = None
         self._new: list[Instruction] = []
 
@@ -51,13 +53,13 @@ class Descriptions:
     def keep(self) -> None:
         """Write down what is new, if that is much of what there is."""
         known = list((self._rows or {}).values())
-        if self._depot is None or not self._new or len(self._new) * _GROWTH < len(known):
+        if self._artifacts is None or not self._new or len(self._new) * _GROWTH < len(known):
             return
         if len(known) + len(self._new) <= LIMIT:
             text = dump([*map(restore, known), *self._new])
-            self._depot.write(self._key, {"rows": np.frombuffer(text, np.uint8)})
+            self._artifacts.write(self._key, {"rows": np.frombuffer(text, np.uint8)})
 
     def _read(self) -> dict[str, Any]:
-        arrays = None if self._depot is None else self._depot.read(self._key)
+        arrays = None if self._artifacts is None else self._artifacts.read(self._key)
         rows = [] if arrays is None else parse(arrays["rows"].tobytes())
         return {row[0]: row for row in rows}

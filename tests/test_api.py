@@ -250,5 +250,6 @@ def test_progress_is_right_up_to_the_end(
             counts = [snapshot.instructions for snapshot in seen]
             assert counts == sorted(counts)
             assert counts[-1] <= result.instructions == 1 + 2 * 1_000 + 3
+            assert {(s.threads, s.processes) for s in seen} <= {(0, 0), (1, 1)}  # read together
     finally:
         sys.setswitchinterval(every)

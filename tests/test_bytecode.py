@@ -44,7 +44,7 @@ def test_they_are_kept_with_all_else_and_only_they(checkout: Path, tmp_path: Pat
     kept = tmp_path / "kept"
     assert start(checkout, kept).startswith(f"{kept}: ")
     first = compiled(kept)
-    assert {"main", "cache", "depot"} <= set(first)
+    assert {"main", "cache", "artifacts"} <= set(first)
     assert kept.stat().st_mode & 0o777 == 0o700
     assert not {path.stem for path in kept.rglob("*.pyc") if str(checkout) not in str(path)}
     assert compiled(checkout) == {}

@@ -90,8 +90,9 @@ def test_commands_that_it_shows_have_the_options_that_they_are_given(page: Path)
             continue
         assert arguments[0] in SUBCOMMANDS, command
         module = importlib.import_module(f"livepro.cli.{arguments[0]}")
-        if hasattr(module, "run_parser") and arguments[1:2] == ["run"]:
-            module.run_parser().parse_args(arguments[2:])
+        own = module.parsers() if hasattr(module, "parsers") else {}
+        if arguments[1:2] and arguments[1] in own:
+            own[arguments[1]][0].parse_args(arguments[2:])
         elif hasattr(module, "parser") and not EXITS & set(arguments):
             module.parser().parse_args(arguments[1:])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from livepro import isa
 from livepro.engines.base import EngineOptions
-from livepro.engines.step import StepEngine
+from livepro.engines.step.engine import StepEngine
 from livepro.linux.command import resolve_command
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite
 from typing import Any
@@ -34,6 +34,9 @@ SCHEMA = "livepro/1"
 
 METHODS = 1000
 """Java methods that a process lists at most, the hottest."""
+
+INLINED = 300
+"""Blocks of a process whose inlined functions are looked for with all code, the hottest."""
 
 
 def to_document(
@@ -72,7 +75,7 @@ def to_document(
         "timeline": None if result.timeline is None else _timeline(result.timeline),
         "snapshots": [_snapshot(row) for row in snapshots.rows(result)],
         "processes": [
-            _process(p, whole, each, spec, hottest, frames) | _functions(p, with_code, lines)
+            _process(p, whole, each, spec, hottest, frames) | _functions(p, with_code, lines, frames)
             for p, (whole, each) in zip(result.processes, totals, strict=True)
         ],
     }
@@ -170,7 +173,7 @@ def _process(
                 "length": b.length,
                 "entries": b.entries,
                 "instructions": b.instructions,
-                "inlined": [{"function": f, "file": file, "line": line} for f, file, line in chain],
+                "inlined": _chain(chain),
             }
             for b, chain in zip(blocks, within, strict=True)
         ],
@@ -181,14 +184,26 @@ def _process(
     }
 
 
-def _functions(process: ProcessResult, with_code: bool, lines: code.Lines | None) -> dict[str, Any]:
-    """All functions, and all blocks if they are wanted."""
+def _functions(
+    process: ProcessResult, with_code: bool, lines: code.Lines | None, frames: inlined.Frames | None
+) -> dict[str, Any]:
+    """All functions, and all blocks if wanted, with the inlined functions that the hottest are in."""
     table, threads = process.table, process.threads
     found = functions.functions(table, *threads)
     out: dict[str, Any] = {"functions": [row._asdict() for row in found.rows]}
     if with_code:
-        out["code"] = code.packed(code.code(table, found.of_block, threads, lines))
+        blocks = code.code(table, found.of_block, threads, lines)
+        out["code"] = code.packed(blocks)
+        if frames is not None:
+            hottest = zip(blocks.function[:INLINED].tolist(), blocks.offset[:INLINED].tolist(), strict=True)
+            places = [(found.rows[row].module, offset) for row, offset in hottest]
+            chains = zip(blocks.id.tolist(), inlined.of_places(places, frames), strict=False)
+            out["inlined"] = {str(number): _chain(chain) for number, chain in chains if len(chain) > 1}
     return out
+
+
+def _chain(frames: Sequence[inlined.Frame]) -> list[dict[str, Any]]:
+    return [{"function": function, "file": file, "line": line} for function, file, line in frames]
 
 
 def _moments(rows: list[moments.MomentRow]) -> dict[str, Any]:

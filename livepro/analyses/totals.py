@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
+from livepro.model import BlockTable, ProcessResult, ThreadCounts
 from livepro.model.arrays import distinct
 
 
@@ -87,13 +87,9 @@ def process_totals(process: ProcessResult) -> tuple[Totals, tuple[Totals, ...]]:
     return _sum(threads, distinct_reps=len(reps), blocks=int(ran.sum())), threads
 
 
-def run_totals(result: RunResult) -> Totals:
-    """Totals of a whole run. Each process image has its own blocks and addresses: they add up."""
-    return sum_totals([process_totals(p)[0] for p in result.processes])
-
-
 def sum_totals(each: Iterable[Totals]) -> Totals:
-    """Totals of images together: plain sums, also of blocks and of distinct rep instructions."""
+    """Totals of images together: plain sums, also of blocks and of distinct rep instructions. (Each image has
+    its own blocks and addresses.)"""
     parts = list(each)
     return _sum(parts, sum(t.distinct_reps for t in parts), sum(t.blocks for t in parts))
 

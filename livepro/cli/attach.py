@@ -53,7 +53,11 @@ def parser() -> Parser:
     out.usage = "livepro attach [options] PID"
     out.add_argument("pid", metavar="PID", nargs="?", help="the process to measure")
     which = out.add_argument_group("which processes")
-    which.add_argument("--name", help="the process of this name instead of PID; there must be one only")
+    which.add_argument(
+        "--name",
+        help="the process of this name instead of PID; there must be one only (with --children: one that all "
+        "others of this name descend from)",
+    )
     which.add_argument(
         "--children",
         action="store_true",
@@ -132,7 +136,7 @@ def process(args: argparse.Namespace) -> int:
     from livepro.api import find_process
 
     if args.name is not None:
-        return find_process(args.name)
+        return find_process(args.name, children=args.children)
     try:
         return int(args.pid)
     except ValueError:

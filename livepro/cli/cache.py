@@ -34,8 +34,8 @@ def parser() -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Print the findings on standard output, or clear; 0."""
     args = parser().parse_args(argv)
-    from livepro.linux.depot import SIZE_LIMIT, clear, contents
-    from livepro.linux.kept import default_directory
+    from livepro.kept.artifacts import SIZE_LIMIT, clear, contents
+    from livepro.kept.place import default_directory
 
     directory = default_directory()
     if args.clear:

@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "gate": "fail where a run executes more than a baseline allows, for CI",
     "simpoint": "choose the intervals worth simulating, and prove the choice",
     "blocks": "basic blocks of files and of runs, for throughput models",
+    "mica": "characterise a program as MICA does: ILP, branches, strides ...",
     "trace": "write traces for simulators: ChampSim, Dinero, Ramulator 2 ...",
     "cache": "say what is kept so that runs start at once, or clear it",
     "ctl": "reset, snapshot, pause, resume or leave a run in progress",

@@ -75,10 +75,13 @@ def pages() -> dict[str, str]:
             Manpage(top), "livepro", "count every instruction that programs execute", f"commands:\n{listed}"
         )
     }
-    for command, own in parsers():
-        examples, own.epilog = own.epilog, None
-        name = f"livepro-{command}"
-        out[name] = _page(Manpage(own), name, SUBCOMMANDS[command], examples or "")
+    for command, parser, own in parsers():
+        for name, one, what in (
+            (f"livepro-{command}", parser, SUBCOMMANDS[command]),
+            *((f"livepro-{command}-{inner}", one, what) for inner, (one, what) in own.items()),
+        ):
+            examples, one.epilog = one.epilog, None
+            out[name] = _page(Manpage(one), name, what, examples or "")
     return out
 
 

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from livepro import analyses
@@ -125,10 +125,8 @@ def main(argv: Sequence[str]) -> int:
 
 def left_to_itself(result: RunResult) -> int:
     """The status of a command that was let go (`livepro ctl PID detach`), once it has ended."""
-    with suppress(ChildProcessError):
-        status = os.waitpid(result.processes[0].pid, 0)[1]
-        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    return 0
+    status = os.waitpid(result.processes[0].pid, 0)[1]
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def execute(

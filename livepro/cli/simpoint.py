@@ -63,6 +63,11 @@ def parser() -> Parser:
     return out
 
 
+def parsers() -> dict[str, tuple[Parser, str]]:
+    """The parser of each command of this command, and what it does."""
+    return {"run": (run_parser(), "run a program and choose its simulation points")}
+
+
 def run_parser() -> Parser:
     """The options of `livepro simpoint run`."""
     from livepro.cli import options

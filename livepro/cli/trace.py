@@ -115,6 +115,11 @@ def parser() -> Parser:
     return out
 
 
+def parsers() -> dict[str, tuple[Parser, str]]:
+    """The parser of each command of this command, and what it does."""
+    return {"info": (info_parser(), "say what is in a trace, and check it")}
+
+
 def info_parser() -> Parser:
     """The options of `livepro trace info`."""
     out = Parser("livepro trace info", INFO_DESCRIPTION, "example:\n  livepro trace info gzip.champsim.xz")
@@ -224,7 +229,7 @@ def run(args: argparse.Namespace, trace: Trace) -> int:
     if not args.quiet:
         report(trace, written, time.monotonic() - began)
     missing = unmet(trace, written)
-    for text in (*result.warnings, *missing):
+    for text in (*result.warnings, *missing, *cut_short(trace, written)):
         print(f"livepro: warning: {text}", file=sys.stderr)
     if args.simpoints:
         list_points(Path(args.output), written)
@@ -253,18 +258,33 @@ def _line(quiet: bool, trace: Trace) -> Any:
 
 
 def unmet(trace: Trace, written: Sequence[Written]) -> list[str]:
-    """Parts that are not there as they should be."""
+    """Parts that are not there. (The last one may end with the run: `cut_short`.)"""
     out = []
     if not written:
         out.append("Nothing was executed of what was to be traced.")
     for part in trace.parts:
         found = [file for file in written if file.part == part]
-        if part.name and not any(file.instructions == part.end - part.start for file in found):
+        last = part.end == max(part.end for part in trace.parts)
+        least = part.warmup + 1 if last else part.end - part.start
+        if part.name and not any(file.instructions >= least for file in found):
             out.append(
                 f"{part.name} is at instructions {part.start:,} to {part.end:,}: beyond the end of this run. "
                 "Take points, interval size and program from the same run."
             )
     return out
+
+
+def cut_short(trace: Trace, written: Sequence[Written]) -> list[str]:
+    """What is to be known of a last part that ended with the run: a run's last interval is one mostly."""
+    end = max(part.end for part in trace.parts)
+    return [
+        f"{file.part.name} ends with the run, after {file.instructions:,} instructions of "
+        f"{file.part.end - file.part.start:,}: right if that is the last interval of the run clustered."
+        for file in written
+        if file.part.name
+        and file.part.end == end
+        and file.part.warmup < file.instructions < file.part.end - file.part.start
+    ]
 
 
 def report(trace: Trace, written: Sequence[Written], seconds: float) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from livepro.engines.base import Engine
 
 _CLASSES = {
-    "step": ("livepro.engines.step", "StepEngine"),
+    "step": ("livepro.engines.step.engine", "StepEngine"),
     "block": ("livepro.engines.block", "BlockEngine"),
     "translate": ("livepro.engines.translate.engine", "TranslateEngine"),
 }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from livepro.engines.rescue import Homing
     from livepro.engines.stream.recorder import Recorder
 
-_LOOKS = 20  # rings of the bell in a row that find the same threads waiting for an answer
+_LOOKS = 20  # wakings in a row that find the same threads waiting for an answer
 
 
 class Progress(NamedTuple):
@@ -98,7 +98,7 @@ class Engine(ABC):
         self._forgotten: frozenset[int] = frozenset()
         self._looks = 0
         self.started = time.monotonic()
-        self.control = Control(self, self.tracer.bell)
+        self.control = Control(self, self.tracer.waker)
         self.inprocess = InProcess(self, isa)
         self.region = None if options.region is None else RegionWatch(self, options.region)
 
@@ -107,13 +107,13 @@ class Engine(ABC):
     ) -> None:
         """Start a command under the engine. Raises LiveproError when it cannot be started."""
         self.started = self.control.started = time.monotonic()
-        self._hang_bell()
+        self._start_waker()
         self.tracer.launch(executable, command, environment, aslr=aslr)
 
     def attach(self, pid: int, ppid: int = 0) -> None:
         """Take hold of a process that runs, to be watched from `run` on; several may be. Raises
         OSError when that is refused, LiveproError when livepro itself is; the process is then as it was."""
-        self._hang_bell()
+        self._start_waker()
         process = self.tracer.attach(pid, ppid)
         self.look_ahead(process)
         self.tracer.enter(process)
@@ -135,7 +135,7 @@ class Engine(ABC):
         self.control.close()
         if self.region is not None:
             self.region.finish()
-        self.tracer.bell.take_down()
+        self.tracer.waker.stop()
         for image in self.images:
             # Not sorted in place: a list is empty meanwhile, and another thread may look.
             image.tallies = sorted(image.tallies, key=lambda tally: tally.thread.born)
@@ -149,9 +149,9 @@ class Engine(ABC):
         """Have every process let go, as if it had never been watched; then `run` returns. May be
         called from any thread and from signal handlers, before and during the run."""
         self._detach = True
-        self.tracer.bell.ring()
+        self.tracer.waker.wake()
 
-    def rung(self) -> None:
+    def alerted(self) -> None:
         """Another thread has something for this one to do."""
         if self.leaving:
             self._ask_again()
@@ -206,10 +206,10 @@ class Engine(ABC):
         self.tracer.conclude()
         self.finish()
 
-    def _hang_bell(self) -> None:
-        if not self.tracer.bell.pid:
+    def _start_waker(self) -> None:
+        if not self.tracer.waker.pid:
             try:
-                self.tracer.bell.hang()
+                self.tracer.waker.start()
             except PermissionError as error:
                 raise refused(error) from None
             except OSError as error:  # without one nobody could end the measurement but the program
@@ -218,8 +218,8 @@ class Engine(ABC):
                     "See how many processes (`ulimit -u`) and files (`ulimit -n`) are allowed. "
                     "The program has not been touched.",
                 ) from error
-        if self._detach or self.control.asked:  # before there was a bell
-            self.tracer.bell.ring()
+        if self._detach or self.control.asked:  # before there was a waker
+            self.tracer.waker.wake()
 
     def woken(self, thread: TracedThread) -> None:
         """See to it that a system call which gave up for our sake is begun again."""
@@ -370,10 +370,11 @@ class Engine(ABC):
     def progress(self) -> Progress:
         """How far the run is. May be asked from another thread than the one that runs the
         engine; raises RuntimeError or KeyError when that one was just changing a table."""
+        threads = list(self.tracer.threads.values())  # in one reading: no process is seen without a thread
         return Progress(
             instructions=self.instructions,
-            threads=len(self.tracer.threads),
-            processes=len(self.tracer.live),
+            threads=len(threads),
+            processes=len({thread.process for thread in threads}),
             seconds=time.monotonic() - self.started,
         )
 

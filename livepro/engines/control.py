@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.window import BETWEEN, Counts, Position, Vectors
 from livepro.errors import LiveproError
-from livepro.tracee.bell import Bell
+from livepro.tracee.waker import Waker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -72,9 +72,9 @@ class Control:
     """Carries out commands on one engine's run. `paused`, `snapshots` and how many `resets` there
     have been are its state."""
 
-    def __init__(self, engine: Controlled, bell: Bell) -> None:
+    def __init__(self, engine: Controlled, waker: Waker) -> None:
         self._engine = engine
-        self._bell = bell
+        self._waker = waker
         self._lock = Lock()
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._open = True
@@ -94,7 +94,7 @@ class Control:
         with self._lock:
             if self._open:
                 self._waiting.append((future, work))
-                self._bell.ring()
+                self._waker.wake()
             else:
                 future.set_exception(_over())
         return future

@@ -154,7 +154,7 @@ class Rescue:
                 break
             time.sleep(_PAUSE)
         with contextlib.suppress(Exception):
-            self._tracer.bell.take_down()
+            self._tracer.waker.stop()
 
     # -- which threads there are
 
@@ -171,7 +171,7 @@ class Rescue:
             self._know(tid)
 
     def _know(self, tid: int) -> None:
-        if tid != self._tracer.bell.pid:
+        if tid != self._tracer.waker.pid:
             self._known.setdefault(tid, _Effort())
 
     def _hear(self) -> None:

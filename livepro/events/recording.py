@@ -21,7 +21,7 @@ from livepro.events.finding import find
 from livepro.events.kernels import Kernel
 from livepro.events.pump import Consumer, Pump, States
 from livepro.isa.base import Isa
-from livepro.linux.kept import default_directory
+from livepro.kept.place import default_directory
 from livepro.model import RunResult
 
 _RECORDING = ("step", "translate")

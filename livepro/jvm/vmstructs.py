@@ -7,6 +7,7 @@ same from version to version where offsets are not.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -128,7 +129,7 @@ def _tables(path: str) -> dict[str, int]:
         with Path(path).open("rb") as stream:
             image = ElfImage(stream)
             symbols = image.symbols(".dynsym")
-            lowest = min(segment.address & -4096 for segment in image.segments)
+            lowest = min(segment.address & -mmap.PAGESIZE for segment in image.segments)
     except Exception:  # whatever pyelftools makes of a file that is damaged, or gone
         raise NotReadable(path) from None
     if symbols is None:

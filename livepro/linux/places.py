@@ -14,8 +14,8 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ _LOADED = re.compile(r"(?:=>\s+)?(/\S+)\s+\(0x")
 _PATIENCE = 10.0  # seconds that the dynamic loader may take to say what it would load
 
 
-@dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodePlace(NamedTuple):
     """`symbol` or, where that is empty, `offset` in the file named `module` (empty: any)."""
 
     module: str

@@ -34,9 +34,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from livepro.kept.artifacts import ArtifactStore
 from livepro.linux import elf
 from livepro.linux.debugfiles import DEBUG_ROOT, DebugFiles
-from livepro.linux.depot import Depot
 from livepro.linux.elf import ElfImage, Segment, SymbolEntries, Uint64s, virtual_addresses
 from livepro.linux.functions import FunctionTable
 from livepro.linux.plt import plt_entries
@@ -64,10 +64,10 @@ class Symbolizer:
         self._spelled = spelled
         self._debug = DebugFiles(debug_root, environment)
         here = Path(__file__).parent
-        self._depot = (
+        self._artifacts = (
             None
             if kept is None
-            else Depot(kept, " ".join(("symbols", str(debug_root), *self._debug.urls)), here)
+            else ArtifactStore(kept, " ".join(("symbols", str(debug_root), *self._debug.urls)), here)
         )
         self._modules: dict[str, _Module | None] = {}
 
@@ -98,16 +98,16 @@ class Symbolizer:
         return symbol if self._spelled is None else self._spelled(symbol)
 
     def _load(self, path: str) -> _Module | None:
-        key = None if self._depot is None else _identity(path)
-        if key is None or self._depot is None:
+        key = None if self._artifacts is None else _identity(path)
+        if key is None or self._artifacts is None:
             return self._read(path)
-        name = self._depot.key(*key)
-        arrays = self._depot.read(name)
+        name = self._artifacts.key(*key)
+        arrays = self._artifacts.read(name)
         module = None if arrays is None else _Module.from_arrays(arrays)
         if module is None or module.separate != _separate_version(module.separate):
             module = self._read(path)
             if module is not None:
-                self._depot.write(name, module.arrays())
+                self._artifacts.write(name, module.arrays())
         return module
 
     def _read(self, path: str) -> _Module | None:

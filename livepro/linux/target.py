@@ -21,12 +21,16 @@ _SHOWN = 8
 """Processes listed where a name fits several."""
 
 
-def named(name: str) -> int:
+def named(name: str, *, children: bool = False) -> int:
     """The pid of the one process with that name: its command's base name or the name the kernel
-    keeps. Raises LiveproError when there is none, or several (with a list)."""
+    keeps. With `children`, of those with that name the one that all others descend from.
+    Raises LiveproError when there is none, or several (with a list)."""
     found = [pid for pid in pids() if pid != os.getpid() and name in _names(pid)]
     own = set(lineage(os.getpid()))
     found = [pid for pid in found if pid not in own] or found
+    if children:
+        heads = [pid for pid in found if set(lineage(pid)).isdisjoint(set(found) - {pid})]
+        found = heads if len(heads) == 1 else found
     if not found:
         raise LiveproError(f"There is no process named '{name}'.", "See `ps -e` for the names there are.")
     if len(found) > 1:

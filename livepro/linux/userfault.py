@@ -74,10 +74,10 @@ class WriteFaults:
         except OSError:  # a kernel before 5.7, or a machine without
             os.close(self._descriptor)
             raise
-        self._bell = os.eventfd(0)
+        self._waker = os.eventfd(0)
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLIN)
-        self._poll.register(self._bell, select.POLLIN)
+        self._poll.register(self._waker, select.POLLIN)
 
     def _control(self, request: int, argument: bytes) -> None:
         fcntl.ioctl(self._descriptor, request, bytearray(argument))
@@ -107,9 +107,9 @@ class WriteFaults:
 
     def enough(self) -> None:
         """Let whoever asks what is `wanted` wait no longer, from now on."""
-        os.eventfd_write(self._bell, 1)
+        os.eventfd_write(self._waker, 1)
 
     def close(self) -> None:
         """Protect nothing any more: who waits goes on. To be called once."""
         os.close(self._descriptor)
-        os.close(self._bell)
+        os.close(self._waker)

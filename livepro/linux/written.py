@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 
 import numpy as np
 
 from livepro.linux.proc import Mapping
 
-_PAGE = 4096
+_PAGE = mmap.PAGESIZE
 
 
 def written_to(pid: int, mapping: Mapping) -> bool:

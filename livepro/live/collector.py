@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from livepro.live.catalogue import Catalogue, Ints
 from livepro.live.history import History
 from livepro.live.sums import Recent, Sum, join
 from livepro.live.tracked import UNKNOWN, Image, Tracked
-from livepro.model.live import Measure, Picture, Query
+from livepro.model.live import Late, Measure, Picture, Query
 from livepro.tracee import TracedThread
 
 BUDGET = 0.015
@@ -36,6 +37,9 @@ NAMES_EVERY = 2.0
 
 KEPT = 200
 """Process images that have ended whose threads can still be looked into."""
+
+LATE = 4096
+"""Corrections of earlier pictures that a picture carries: those of some seconds."""
 
 
 class LiveTracer(Protocol):
@@ -99,6 +103,8 @@ class Collector:
         self._started = self._then = self._named = clock()
         self._ended_at: float | None = None
         self._concluded = False
+        self._late: deque[Late] = deque(maxlen=LATE)
+        self._corrections = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -112,6 +118,7 @@ class Collector:
         self._whole = Sum(self._catalogue)
         self._recent = Recent()
         self._history = History()
+        self._told = 0, 0  # of what is looked at anew, the instructions and SIMD that the history has
         self._selected: tuple[Tracked, Sum] | None = None
         # Of images that are no longer kept: threads, their instructions, SIMD; distinct blocks.
         self._gone = (0, 0, 0)
@@ -151,8 +158,13 @@ class Collector:
         self._recent.add(seconds, instructions, simd, found, executed)
         if self._ended_at is None:
             catalogue = self._catalogue
+            told, told_simd = self._told
             self._history.add(
-                seconds, instructions, simd, catalogue.parent[found], catalogue.length[found] * executed
+                seconds,
+                max(0, instructions - told),
+                max(0, simd - told_simd),
+                catalogue.parent[found],
+                catalogue.length[found] * executed,
             )
         if now - self._named >= NAMES_EVERY:
             self._name_threads()
@@ -173,6 +185,9 @@ class Collector:
             for live in counts.threads
         ]
         new = image.learn(moves, catalogue, until)
+        self._correct(image)
+        for move in moves:
+            image.owe(move, self._history.samples, self._then - self._started)
         instructions = simd = 0
         all_numbers: list[Ints] = []
         all_times: list[Ints] = []
@@ -202,6 +217,13 @@ class Collector:
             image.settled = True
             self._active.remove(image)
         return instructions, simd, join(all_numbers), join(all_times)
+
+    def _correct(self, image: Image) -> None:
+        """Add to earlier moments what is known of them only now."""
+        for owed, simd in image.paid():
+            self._history.correct(owed.sample, simd)
+            self._corrections += 1
+            self._late.append(Late(self._corrections, owed.seconds, owed.tracked.number, simd))
 
     def _track(self, image: Image, thread: TracedThread) -> Tracked:
         number = self._numbers.setdefault(thread, len(self._numbers))
@@ -241,9 +263,11 @@ class Collector:
         """The engine has finished: look once more. Where counts were limited, at all anew: they
         were being made final when they were last looked at."""
         if self._limited:
-            moments = self._history
+            history = self._history
             self._begin()
-            self._history = moments
+            self._history = history
+            seen = history.moments()
+            self._told = sum(m.instructions for m in seen), sum(m.simd for m in seen)
         self._concluded = True
         self.refresh()
         self._ended_at = self._then  # what is described later takes none of the run's time
@@ -308,6 +332,7 @@ class Collector:
             listing=shown.listing(query),
             moments=self._history.moments(),
             warnings=tuple(self._engine.warnings),
+            late=tuple(self._late),
         )
 
     def _engine_ended(self) -> bool:

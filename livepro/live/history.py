@@ -44,6 +44,7 @@ class History:
         self._stretches: list[_Stretch] = []
         self._resolution = 1  # samples that make a stretch
         self._last = 0  # samples in the last one
+        self._samples = 0
 
     def clear(self) -> None:
         """Forget everything."""
@@ -59,6 +60,7 @@ class History:
     ) -> None:
         """What was executed in the `seconds` since the last time: `weights` (int64) are the
         instructions in each of `blocks` (int64, block numbers)."""
+        self._samples += 1
         phase = self._phases.phase(blocks, weights)
         stretch = _Stretch(seconds, instructions, simd)
         if phase is not None:
@@ -71,6 +73,16 @@ class History:
             self._last += 1
         if len(self._stretches) > KEPT:
             self._halve()
+
+    @property
+    def samples(self) -> int:
+        """How often something was added."""
+        return self._samples
+
+    def correct(self, sample: int, simd: int) -> None:
+        """SIMD instructions of the sample with that number (from 0), found out later."""
+        if sample < self._samples:
+            self._stretches[sample // self._resolution].simd += simd
 
     def moments(self) -> tuple[Moment, ...]:
         """The moments so far, the oldest first."""

@@ -38,6 +38,7 @@ class Recorder:
     _threads: dict[int, ThreadRow] = field(default_factory=dict)
     _left_out: int = 0
     _phases: tuple[TimelinePhase, ...] = ()
+    _corrected: int = 0
 
     def beside(
         self,
@@ -104,9 +105,10 @@ class Recorder:
     def _add(self, picture: Picture | None) -> None:
         if picture is None or not picture.threads:
             return
-        if self._moments and picture.seconds <= self._moments[-1].seconds:
-            if picture.seconds < self._moments[-1].seconds:
-                return
+        if self._moments and picture.seconds < self._moments[-1].seconds:
+            return
+        self._correct(picture)
+        if self._moments and picture.seconds == self._moments[-1].seconds:
             self._moments.pop()  # the same moment, of which more is known: SIMD of blocks described since
         for row in picture.threads:
             if row.number in self._threads or len(self._threads) < MOST_THREADS:
@@ -123,6 +125,20 @@ class Recorder:
         )
         if len(self._moments) > KEPT:
             del self._moments[-2::-2]
+
+    def _correct(self, picture: Picture) -> None:
+        """Add to earlier moments the SIMD instructions of blocks that have been described since."""
+        for late in picture.late:
+            if late.serial <= self._corrected:
+                continue
+            self._corrected = late.serial
+            for moment in reversed(self._moments):
+                if moment.seconds < late.seconds:
+                    break
+                moment.simd += late.simd
+                if late.thread in moment.threads:
+                    instructions, simd = moment.threads[late.thread]
+                    moment.threads[late.thread] = instructions, simd + late.simd
 
     def _thread(self, number: int, row: ThreadRow) -> TimelineThread:
         first = next(

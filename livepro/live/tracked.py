@@ -79,6 +79,17 @@ class Move(NamedTuple):
     instructions: int
 
 
+class Owed(NamedTuple):
+    """Blocks (the image's `rows`, `times` each) that a thread had executed at a look (by its number in the
+    history, and `seconds` since the run's start), and that nobody had described by then."""
+
+    sample: int
+    seconds: float
+    tracked: Tracked
+    rows: Ints
+    times: Ints
+
+
 class Image:
     """A process image: which block of the catalogue each of its own numbers stands for."""
 
@@ -95,6 +106,7 @@ class Image:
         self._ran: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._partial: dict[tuple[int, int], int] = {}
         self._waiting: Ints = np.zeros(0, np.int64)
+        self._owed: list[Owed] = []
         self._counts: LiveCounts | None = None
 
     def prepare(self, counts: LiveCounts) -> None:
@@ -117,6 +129,7 @@ class Image:
             self._ran = ran
             self._waiting = np.flatnonzero(ran & (number == UNKNOWN))
             self._partial.clear()
+            self._renumber_owed(former)
             self.numbering = counts.numbering
         elif size > len(self.number):
             more = size - len(self.number)
@@ -214,6 +227,41 @@ class Image:
         for tracked in self.threads.values():
             tracked.simd += int(tracked.executions(new) @ self.simd[new])
         return new
+
+    def owe(self, move: Move, sample: int, seconds: float) -> None:
+        """Remember what of a move is of blocks that are still not in the catalogue."""
+        unknown = self.number[move.rows] == UNKNOWN
+        if unknown.any():
+            self._owed.append(Owed(sample, seconds, move.tracked, move.rows[unknown], move.times[unknown]))
+
+    def paid(self) -> list[tuple[Owed, int]]:
+        """SIMD instructions of blocks that have been learnt since they were executed."""
+        found = []
+        owed = []
+        for old in self._owed:
+            sample, seconds, tracked, rows, times = old
+            known = self.number[rows] != UNKNOWN
+            simd = int(times[known] @ self.simd[rows[known]])
+            if simd:
+                found.append((old, simd))
+            if not known.all():
+                owed.append(Owed(sample, seconds, tracked, rows[~known], times[~known]))
+        self._owed = owed
+        return found
+
+    def _renumber_owed(self, former: Ints | None) -> None:
+        """Block `n` is what was `former[n]`; what ran is kept by every numbering."""
+        if former is None or not self._owed:
+            self._owed = []
+            return
+        now = np.full(int(former.max(initial=-1)) + 1, UNKNOWN, np.int64)
+        now[former] = np.arange(len(former))
+        owed = []
+        for sample, seconds, tracked, rows, times in self._owed:
+            kept = rows < len(now)
+            kept[kept] = now[rows[kept]] != UNKNOWN
+            owed.append(Owed(sample, seconds, tracked, now[rows[kept]], times[kept]))
+        self._owed = owed
 
     def entries(self, rows: Ints) -> Ints:
         """Executions of blocks by all threads together."""

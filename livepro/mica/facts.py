@@ -84,11 +84,6 @@ class Facts:
         return len(self._numbers)
 
     @property
-    def register_names(self) -> list[str]:
-        """Their names, in order."""
-        return list(self._numbers)
-
-    @property
     def sites_known(self) -> int:
         """How many addresses there are."""
         return len(self._sites)

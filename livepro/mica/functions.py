@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.events.program import Program
+from livepro.mica.analyses.itypes import Itypes
+from livepro.mica.analyses.ppm import Ppm
+from livepro.mica.analyses.stride import Stride
 from livepro.mica.facts import Facts
-from livepro.mica.itypes import Itypes
-from livepro.mica.ppm import Ppm
-from livepro.mica.stride import Stride
 from livepro.mica.thread import Characterised
 
 
@@ -84,7 +84,7 @@ class _Row:
         self.strides = np.zeros((2, 2, 8), np.int64)
 
     def stride_values(self) -> list[int]:
-        from livepro.mica.stride import values_of
+        from livepro.mica.analyses.stride import values_of
 
         return values_of(self.strides)
 

@@ -15,6 +15,7 @@ from livepro.events.program import Program
 from livepro.isa.base import Isa
 from livepro.mica import report
 from livepro.mica.builtin import BUILT_IN, NAMES
+from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
 from livepro.mica.flattening import Events
 from livepro.mica.functions import by_function
@@ -73,6 +74,7 @@ class MicaConsumer:
         self._isa = isa
         self._settings = settings
         self._events = Events()
+        self._crew = Crew()
         self._images: dict[StreamImage, Facts] = {}
         self._threads: dict[StreamThread, Characterised] = {}
         self._tables: dict[StreamImage, StaticTables] = {}
@@ -88,7 +90,7 @@ class MicaConsumer:
                     spec = BUILT_IN
                 facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, spec)
                 self._images[thread.image] = facts
-            found = self._threads[thread] = Characterised(self._settings, facts, self._events)
+            found = self._threads[thread] = Characterised(self._settings, facts, self._events, self._crew)
         self._tables[thread.image] = tables
         found.see(words, tables)
 
@@ -100,6 +102,7 @@ class MicaConsumer:
         facts, tables = self._images[image], self._tables[image]
         for characterised in threads.values():
             characterised.finish(tables)
+        self._crew.dismiss()
         result = {
             "document": DOCUMENT,
             "settings": self._described(facts),
@@ -115,9 +118,10 @@ class MicaConsumer:
 
     def _described(self, facts: Facts) -> dict[str, Any]:
         settings = self._settings
-        if settings.spec is None:
-            exact = settings.dialect is MicaDialect.EXACT
-            groups = list(DEFAULT_GROUPS if exact else NAMES)
+        if settings.spec is BUILT_IN or (settings.spec is None and settings.dialect is MicaDialect.MICA):
+            groups = list(NAMES)
+        elif settings.spec is None:
+            groups = list(DEFAULT_GROUPS)
         else:
             groups = list(facts.group_names)
         return {

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import FLOWS, StaticTables
-from livepro.mica.analysis import Analysis, Slice
+from livepro.mica.analyses.base import Analysis, Slice
+from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
 from livepro.mica.flattening import (
     ALL,
@@ -37,22 +38,23 @@ class Interval(NamedTuple):
     values: dict[str, list[int]]
 
 
-def analyses_of(settings: Settings) -> dict[str, Analysis]:
-    """New states of what is asked for; `ilp` and `ilp_one` share one, so do the two of stack distances."""
-    from livepro.mica.footprint import Footprint
-    from livepro.mica.ilp import Ilp
-    from livepro.mica.itypes import Itypes
-    from livepro.mica.ppm import Ppm
-    from livepro.mica.reg import Reg
-    from livepro.mica.stackdist import StackDist
-    from livepro.mica.stride import Stride
+def analyses_of(settings: Settings, groups: int) -> dict[str, Analysis]:
+    """New states of what is asked for, with so many `groups` of instruction types; `ilp` and `ilp_one` share
+    one, so do the two of stack distances."""
+    from livepro.mica.analyses.footprint import Footprint
+    from livepro.mica.analyses.ilp import Ilp
+    from livepro.mica.analyses.itypes import Itypes
+    from livepro.mica.analyses.ppm import Ppm
+    from livepro.mica.analyses.reg import Reg
+    from livepro.mica.analyses.stackdist import StackDist
+    from livepro.mica.analyses.stride import Stride
 
     asked = settings.analyses
     out: dict[str, Analysis] = {}
     if settings.windows:
         out["ilp"] = Ilp(settings, settings.windows)
     if "itypes" in asked:
-        out["itypes"] = Itypes()
+        out["itypes"] = Itypes(groups)
     if "ppm" in asked:
         out["ppm"] = Ppm(-1 if settings.ppm_initial is None else settings.ppm_initial)
     if "reg" in asked:
@@ -69,14 +71,15 @@ def analyses_of(settings: Settings) -> dict[str, Analysis]:
 class Characterised:
     """A thread under characterisation. `intervals` are those that have ended."""
 
-    def __init__(self, settings: Settings, facts: Facts, events: Events) -> None:
-        self.analyses = analyses_of(settings)
+    def __init__(self, settings: Settings, facts: Facts, events: Events, crew: Crew) -> None:
+        self.analyses = analyses_of(settings, len(facts.group_names))
         self.intervals: list[Interval] = []
         self.instructions = 0
         self.events = 0
         self._settings = settings
         self._facts = facts
         self._events = events
+        self._crew = crew
         self._mica = settings.dialect is MicaDialect.MICA
         self._cursor = np.zeros(6, np.int64)
         self._counters = np.array([0, settings.interval_size, 0], np.int64)
@@ -113,8 +116,7 @@ class Characterised:
 
     def _take(self, part: Slice) -> None:
         if part.end > part.begin:
-            for analysis in self.analyses.values():
-                analysis.see(part, self._facts)
+            self._crew.see(self.analyses.values(), part, self._facts)
             self._in_interval += part.end - part.begin
             self.events += part.end - part.begin
 
@@ -139,7 +141,7 @@ class Characterised:
                 if "memstackdist" in self._settings.analyses:
                     out["memstackdist"] = values
                 if "fullmemstackdist" in self._settings.analyses:
-                    from livepro.mica.stackdist import StackDist
+                    from livepro.mica.analyses.stackdist import StackDist
 
                     assert isinstance(analysis, StackDist)
                     out["fullmemstackdist"] = analysis.full_values()
@@ -149,7 +151,7 @@ class Characterised:
 
     def footprint(self) -> tuple[npt.NDArray[np.int64], ...]:
         """All blocks and pages of data, blocks and pages of code, by number."""
-        from livepro.mica.footprint import Footprint
+        from livepro.mica.analyses.footprint import Footprint
 
         analysis = self.analyses["memfootprint"]
         assert isinstance(analysis, Footprint)

@@ -108,6 +108,17 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """SIMD instructions that thread `thread` had executed by the moment `seconds` (since the run's start),
+    found out later: the block they are in had not been described. `serial` counts them."""
+
+    serial: int
+    seconds: float
+    thread: int
+    simd: int
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """A run at one moment.
 
@@ -118,8 +129,8 @@ class Picture:
     thread that the query named. `simd` is by (set, width); `unnamed` is how many of
     `selected`'s instructions are of blocks that are yet to be looked into, and so in none
     of these. `blocks` are of the query's function where it names one, `listing` is of its
-    block, or of its function. Lists hold the first rows only; `threads_total`,
-    `functions_total` and `blocks_total` say of how many.
+    block, or of its function. `late` says what earlier pictures lacked.
+    Lists hold the first rows only; `threads_total`, `functions_total` and `blocks_total` say of how many.
     """
 
     seconds: float
@@ -149,3 +160,4 @@ class Picture:
     listing: tuple[Line, ...]
     moments: tuple[Moment, ...]
     warnings: tuple[str, ...]
+    late: tuple[Late, ...] = ()

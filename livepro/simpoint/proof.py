@@ -13,9 +13,6 @@ from livepro.simpoint.vectors import Floats, Metric, Source, Vectors
 COMMON = 10.0
 """Metrics below so many per 1,000 instructions do not decide: their relative error says little."""
 
-PROFILE = Metric("block profile", "profile")
-"""Where no other metric is known: the part of the instructions that an estimate puts into wrong blocks."""
-
 
 class Error(NamedTuple):
     """A `metric` of the whole run and as estimated from points: per 1,000 instructions, or means over

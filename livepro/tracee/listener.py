@@ -50,8 +50,8 @@ class Listener(Protocol):
     def resume(self, thread: TracedThread, number: int = 0) -> None:
         """Let the thread run on, delivering signal `number` if not 0."""
 
-    def rung(self) -> None:
-        """Somebody has rung the bell."""
+    def alerted(self) -> None:
+        """Another thread has woken the tracer: it wants something."""
 
     def woken(self, thread: TracedThread) -> None:
         """The tracer made the thread stop, wherever it was."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
-from livepro.tracee.stops import alive
+from livepro.tracee.stops import alive, next_stop
 
 
 class Refused(OSError):
@@ -89,18 +89,31 @@ def release(tid: int) -> None:
 
 @contextlib.contextmanager
 def caught(tid: int) -> Iterator[None]:
-    """Meanwhile a thread that runs untraced is stopped. Raises OSError when it cannot be."""
+    """Meanwhile a thread that runs untraced is stopped. Raises OSError when it cannot be.
+
+    If it ends instead it has not been waited for if it is a child: with what status it did is for whoever
+    waits for that child.
+    """
     ptrace.call(ptrace.PTRACE_SEIZE, tid)
     ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
-    while stop_event(status := os.waitpid(tid, WALL)[1]) != ptrace.PTRACE_EVENT_STOP:
-        if not is_stop(status):
-            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
-        ptrace.call(ptrace.PTRACE_CONT, tid, 0, stop_signal(status))
+    try:
+        while stop_event(status := next_stop(tid)) != ptrace.PTRACE_EVENT_STOP:
+            ptrace.call(ptrace.PTRACE_CONT, tid, 0, stop_signal(status))
+    except ProcessLookupError:
+        with contextlib.suppress(OSError):
+            if not _is_child(tid):  # its parent is told when its tracer has waited for it
+                os.waitpid(tid, WALL)
+        raise
     try:
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
             ptrace.call(ptrace.PTRACE_DETACH, tid)
+
+
+def _is_child(tid: int) -> bool:
+    """Whether `tid` is a process that this one has started. Raises OSError when it is gone."""
+    return proc.status_field(tid, "Tgid") == str(tid) and proc.status_field(tid, "PPid") == str(os.getpid())
 
 
 def others_live(pid: int) -> bool:

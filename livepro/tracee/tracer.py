@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import is_stop, stop_event, stop_signal
-from livepro.tracee.bell import Bell
 from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import others_live
 from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, killed, unless_killed
 from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
+from livepro.tracee.waker import Waker
 
 _THREAD_OPTIONS = (
     ptrace.PTRACE_O_TRACECLONE
@@ -37,7 +37,7 @@ class Tracer(TakingOver):
 
     Without `follow_children` child processes are let go. With `notice_children` the
     listener is told before (`let_go`); else the kernel does not report them at all.
-    `bell` is what other threads ring.
+    `waker` wakes this thread from its wait when another one wants something of it.
     `signals_seen` has the time (of `time.monotonic`) at which each signal was last
     about to be delivered to a thread. `leaving` says that every thread is on its way
     out of the trace: what an exec begins is not followed.
@@ -49,7 +49,7 @@ class Tracer(TakingOver):
         super().__init__(layout, listener)
         self.root_status: int | None = None
         self.signals_seen: dict[int, float] = {}
-        self.bell = Bell()
+        self.waker = Waker()
         self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
         self._follow = follow_children
         self._live: dict[int, TracedProcess] = {}
@@ -127,9 +127,9 @@ class Tracer(TakingOver):
 
     def dispatch(self, tid: int, status: int) -> None:
         """Act on one wait status."""
-        if tid == self.bell.pid:
-            self.bell.answer()
-            self.listener.rung()
+        if tid == self.waker.pid:
+            self.waker.go_on()
+            self.listener.alerted()
             return
         if not is_stop(status):
             self._ended(tid, status)
@@ -375,7 +375,7 @@ class Tracer(TakingOver):
     def abandon(self) -> None:
         """Kill whatever is still traced and wait for its end, telling nobody. For a thread
         whose only children are its tracees."""
-        self.bell.take_down()
+        self.waker.stop()
         for process in self.live:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)

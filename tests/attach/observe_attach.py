@@ -54,8 +54,10 @@ def watched_ends(seen: dict[str, Any], counter: int) -> Iterator[None]:
 
 
 def fail_at(engine: Any, name: str, number: int) -> None:
-    """Have a method raise on its call of that number."""
-    method = getattr(engine, name)
+    """Have a method of an engine, or of a part of it (`part.method`), raise on its call of that number."""
+    part, _, word = name.rpartition(".")
+    owner = getattr(engine, part) if part else engine
+    method = getattr(owner, word)
     calls = iter(range(1, sys.maxsize))
 
     def failing(*arguments: Any, **more: Any) -> Any:
@@ -63,7 +65,7 @@ def fail_at(engine: Any, name: str, number: int) -> None:
             raise Injected(f"{name}, call {number}")
         return method(*arguments, **more)
 
-    setattr(engine, name, failing)
+    setattr(owner, word, failing)
 
 
 def observe(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import signal
 import subprocess
 import sys
@@ -187,6 +188,24 @@ def test_name_that_fits_several() -> None:
         assert f"There are 2 processes named '{name}'" in said
         assert str(one) in said
         assert str(other) in said
+
+
+def test_with_children_a_name_means_the_one_that_the_others_descend_from() -> None:
+    """As a server has workers of its own name. It starts another one now and then, which sleeps."""
+    name = f"lp-tree-{os.getpid()}"[:15]
+    script = "(while :; do sleep 0.01; done) & echo on; wait"
+    with subprocess.Popen([name, "-c", script], executable="/bin/sh", stdout=subprocess.PIPE) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        try:
+            assert "There are 2 processes" in refused_command("--name", name)
+            tracing = command_line("--name", name, "--children", "--duration", "100ms")
+            assert re.search(r", \d+ processes\n", tracing.communicate(timeout=TIMEOUT)[1])
+            assert (tracing.returncode, shell.poll()) == (0, None)
+        finally:
+            workers = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
+            for pid in (*map(int, workers), shell.pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_name_that_fits_none() -> None:

@@ -24,7 +24,7 @@ class TestTranslateAttach(AttachContract):
     engine = "translate"
 
     @pytest.mark.parametrize(
-        ("method", "call"), [("look_ahead", 1), ("entered", 1), ("_open_module", 2), ("_take", 5)]
+        ("method", "call"), [("look_ahead", 1), ("entered", 1), ("room.open_module", 2), ("attacher.take", 5)]
     )
     def test_errors_while_only_some_threads_are_watched(
         self, method: str, call: int, builder: Builder
@@ -92,7 +92,7 @@ class TestTranslateAttach(AttachContract):
             engine: Any = attachment.engine
 
             def holding(request: int, tid: int, address: int = 0, data: int = 0) -> None:
-                if request == ptrace.PTRACE_SINGLESTEP and tid in engine._changing and len(held) < 2:
+                if request == ptrace.PTRACE_SINGLESTEP and tid in engine.syscalls.changing and len(held) < 2:
                     held.append(tid)
                     if len(held) == 2:
                         attachment.detach()

@@ -34,6 +34,7 @@ def test_files_and_standard_output(capsys: pytest.CaptureFixture[str], tmp_path:
     [
         ([], "no file to cut into blocks"),
         (["rnu"], "Did you mean run?"),
+        (["gzip"], "The program of that name is /"),
         (["/etc/passwd"], "no ELF file"),
         (["/usr/bin/gzip", "--symbol", "nothing_like_it"], "no function 'nothing_like_it'"),
         (["/usr/bin/gzip", "-o", "blocks.xyz"], "does not tell the format"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from livepro.cli.blocks import COMMANDS
 from livepro.cli.completion import SHELLS, script
 from livepro.cli.main import SUBCOMMANDS, main
 from livepro.cli.whole import whole
@@ -45,11 +46,17 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert complete("livepro", "ga") == {"gate"}
     assert complete("livepro", "gate", "--sa") == {"--save-baseline"}
     assert complete("livepro", "export", "--to", "spee") == {"speedscope"}
+    assert complete("livepro", "blocks", "sa") == {"sample"}
+    assert complete("livepro", "blocks", "sample", "--freq") == {"--frequency"}
 
 
 def test_every_command_is_in_the_whole() -> None:
     _, commands = whole()
-    assert [command.prog for command in commands] == [f"livepro {name}" for name in SUBCOMMANDS]
+    named = [command.prog for command in commands]
+    assert [name for name in named if name.count(" ") == 1] == [f"livepro {name}" for name in SUBCOMMANDS]
+    assert [name for name in named if name.startswith("livepro blocks ")] == [
+        f"livepro blocks {name}" for name in COMMANDS
+    ]
 
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

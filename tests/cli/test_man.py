@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 from tools import needed
 
+from livepro.cli.blocks import COMMANDS
 from livepro.cli.main import SUBCOMMANDS, main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NAMES = {"livepro", *(f"livepro-{name}" for name in SUBCOMMANDS)}
+NESTED = {*(f"blocks-{name}" for name in COMMANDS), "simpoint-run", "trace-info"}
+NAMES = {"livepro", *(f"livepro-{name}" for name in {*SUBCOMMANDS, *NESTED})}
 
 
 def show(manual: Path, name: str) -> str:
@@ -39,7 +42,7 @@ def test_each_command_has_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for name in sorted(NAMES):
         shown = show(tmp_path, name)
         assert "warning" not in shown.partition("\nNAME\n")[0], name
-        assert f"NAME\n       {name} - " in shown
+        assert re.search(rf"NAME\n {{7}}{name} +- ", shown)
     for name in SUBCOMMANDS:
         assert f"livepro-{name}(1)" in show(tmp_path, "livepro")
 

@@ -9,11 +9,11 @@ import unicorn
 from unicorn import arm64_const as names
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.aarch64 import BACKEND, encode
-from livepro.engines.translate.aarch64.emitter import Emitter
-from livepro.engines.translate.aarch64.machine import OWN_BASE
-from livepro.engines.translate.aarch64.source import Reader, Text
-from livepro.engines.translate.emitted import Check, Emitted
+from livepro.engines.translate.translator.aarch64 import BACKEND, encode
+from livepro.engines.translate.translator.aarch64.emitter import Emitter
+from livepro.engines.translate.translator.aarch64.machine import OWN_BASE
+from livepro.engines.translate.translator.aarch64.source import Reader, Text
+from livepro.engines.translate.translator.emitted import Check, Emitted
 
 PC = 0xAAAA_0000_1000
 """Where the program's code is."""

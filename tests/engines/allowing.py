@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.engines.translate import budget, running
+from livepro.engines.translate import engine
+from livepro.engines.translate.counting import budget
 
 
 def allow_always() -> None:
     """From now on, in this process, and nearly to the end of an interval."""
-    from livepro.engines.translate.x86_64 import refilling  # which other machines cannot load
+    from livepro.engines.translate.translator.x86_64 import refilling  # which other machines cannot load
 
-    running._LONG = 0
+    engine.LONG = 0
     budget.FEW = refilling.FEW = 20
 
 

@@ -16,17 +16,18 @@ from typing import Any
 from engines.allowing import allow_always
 
 import livepro
-from livepro.engines.translate import layout, settling
+from livepro.engines.translate import layout
+from livepro.engines.translate.signals import settling
 from livepro.engines.translate.thread import TranslatedThread
-from livepro.engines.translate.x86_64 import X86_64
-from livepro.engines.translate.x86_64.catchup import catch_up
+from livepro.engines.translate.translator.x86_64 import X86_64
+from livepro.engines.translate.translator.x86_64.rollforward import roll_forward
 
 _RESUME = 0x10000  # RF: set or not by how the thread was stopped, SDM vol. 1, 3.4.3
 _EXPECTED: dict[int, tuple[int, bytes, dict[int, int]]] = {}
 _compared = 0
 _different: list[str] = []
 
-_deliver_or_settle = settling.Settler._deliver_or_settle
+_settle = settling.StateTranslation.settle
 
 
 class Changes:
@@ -57,12 +58,12 @@ def _foresee(state: TranslatedThread, registers: Any) -> None:
     space = state.space
     while True:
         pc = registers.rip
-        if pc in space.refill:
+        if pc in space.memory.refill:
             break  # what is done there the tracer does otherwise: see test_translate_refilling
-        place = space.locate(pc)
-        if (place is not None and place.exact) or pc in space.exits or pc in space.handlers:
+        place = space.memory.locate(pc)
+        if (place is not None and place.exact) or pc in space.linker.exits or pc in space.handlers.handlers:
             break
-        if space.stop_at(pc) is not None or not catch_up(
+        if space.memory.stop_at(pc) is not None or not roll_forward(
             registers, words, state.area_address, state.thread.read
         ):
             break
@@ -82,14 +83,14 @@ def _compare(self: Any, state: TranslatedThread, registers: Any, *, fault: bool 
         found = {at: int(state.words[at]) for at in changed}
         if (*_content(registers), found) != (*expected, changed):
             _different.append(hex(expected[0]))
-    _deliver_or_settle(self, state, registers, fault=fault)
+    _settle(self, state, registers, fault=fault)
     if state.held is None:
         _EXPECTED.pop(tid, None)
 
 
 def main() -> None:
-    settling.Settler._deliver_or_settle = _compare  # type: ignore[method-assign]
-    X86_64.catch_up = staticmethod(lambda *_: False)  # type: ignore[assignment]
+    settling.StateTranslation.settle = _compare  # type: ignore[method-assign]
+    X86_64.roll_forward = staticmethod(lambda *_: False)  # type: ignore[assignment]
     _, *command = sys.argv
     options: dict[str, Any] = {}
     if command[0] == "--allowing":

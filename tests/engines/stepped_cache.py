@@ -110,19 +110,14 @@ class SteppedEngine(TranslateEngine):
     own = False
     """Whether the engine goes on as ever from now on."""
 
-    def _wait(self) -> tuple[int, int]:
-        if self._behind:
-            return self._behind.popleft()
-        return super()._wait()
-
     def step_on(self, tid: int, request: int) -> None:
         """Step a thread in the cache until it leaves it, or stops for another reason."""
-        state = self._states[tid]
+        state = self.table.states[tid]
         thread = state.thread
         while True:
             registers = thread.registers()
             pc = getattr(registers, _PC)
-            if not state.space.holds(pc):
+            if not state.space.memory.holds(pc):
                 break
             self.look(state, registers)
             if self.own:
@@ -135,11 +130,11 @@ class SteppedEngine(TranslateEngine):
             info = None
             if is_stop(status) and not stop_event(status) and stop_signal(status) == signal.SIGTRAP:
                 info = ptrace.signal_info(tid)
-            if info is None or not self._backend.stepped(info):
-                self._behind.append((tid, status))
+            if info is None or not self.backend.stepped(info):
+                self.stops.behind.append((tid, status))
                 return
             _put_right(thread, pc, code)
-        self._behind.append((tid, signal.SIGTRAP << 8 | 0x7F))
+        self.stops.behind.append((tid, signal.SIGTRAP << 8 | 0x7F))
 
 
 @contextmanager
@@ -148,11 +143,11 @@ def stepping(engine: SteppedEngine) -> Any:
     raw, call = ptrace.raw, ptrace.call
 
     def in_cache(tid: int) -> bool:
-        state = engine._states.get(tid)
+        state = engine.table.states.get(tid)
         if engine.own or state is None or state.mode is not Mode.RUNNING:
             return False
         with suppress(OSError):
-            return bool(state.space.holds(engine._pc(tid)))
+            return bool(state.space.memory.holds(engine.pc.of(tid)))
         return False
 
     def stepped_raw(request: int, tid: int, address: Any, data: Any) -> int:

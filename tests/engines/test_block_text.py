@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from livepro.engines.block.plan import Node, Plan, apart
@@ -44,6 +46,40 @@ def node(text: Text, code: str, address: int) -> Node:
     decoded = block(code, address)
     last = decoded.addresses[-2]
     return Node(decoded, True, text.site(last, decoded.code[last - address :], carry))
+
+
+class Unreadable(FakeMemory):
+    """Memory that cannot be read."""
+
+    def read(self, address: int, size: int) -> bytes:
+        return b""
+
+
+class Interrupted(FakeMemory):
+    """Memory whose first write is made, and reported as failed."""
+
+    failed = False
+
+    def write(self, address: int, data: bytes) -> None:
+        super().write(address, data)
+        if not self.failed:
+            self.failed = True
+            raise OSError(address)
+
+
+@pytest.mark.parametrize("breakpoint", [X86.breakpoint, LONG], ids=["one byte", "four bytes"])
+def test_nothing_is_left_of_a_breakpoint_that_could_not_be_planted(breakpoint: Breakpoint) -> None:
+    """Whoever plants it takes it for not there, so that nobody would ever lift it."""
+    memory: Any = Interrupted(bytes(range(16)))
+    text = Text(breakpoint)
+    site = text.site(0x1004, bytes(range(4, 8)), carry)
+    with pytest.raises(OSError, match="4100"):
+        text.plant(site, memory)
+    assert not site.planted
+    assert bytes(memory.content) == bytes(range(16))
+    text.plant(site, memory)
+    assert site.planted
+    assert bytes(memory.content) != bytes(range(16))
 
 
 def test_a_place_set_crosses_pages() -> None:
@@ -152,3 +188,36 @@ def test_a_block_without_a_site_is_stepped() -> None:
     decoded = block("900f0b", 0x1000)
     assert Node(decoded, True, None).tail == len(decoded)
     assert not Node(decoded, True, None).runnable
+
+
+@pytest.mark.parametrize("give_back", [Text.lift_all, Text.restore])
+def test_breakpoints_go_though_memory_cannot_be_read(give_back: Any) -> None:
+    """Then each original is written by itself; one in memory that is no longer mapped is none to be told."""
+    text, code = Text(X86.breakpoint), bytes(range(32))
+    memory = Unreadable(code)
+    for at in (3, 7, 20):
+        text.plant(text.site(0x1000 + at, code[at : at + 1], carry), memory)
+    assert memory.content != code
+    gone = text.site(0x9000, b"\x90", carry)
+    gone.planted = give_back is Text.restore
+    give_back(text, memory)
+    assert memory.content == code
+
+
+def test_breakpoints_that_could_not_be_lifted_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, memory = Text(X86.breakpoint), FakeMemory(bytes(8))
+    site = text.site(0x1004, b"\0", carry)
+    text.plant(site, memory)
+
+    def refused(address: int, data: bytes) -> None:
+        raise OSError(address)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "write", refused)
+        with pytest.raises(OSError, match="4100"):
+            text.lift_all(memory)
+        with pytest.raises(OSError, match="4100"):
+            text.restore(memory)
+    assert site.planted
+    text.restore(memory)
+    assert memory.content == bytes(8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from livepro.engines.exclusive import way_taken
+from livepro.engines.step.exclusive import way_taken
 from livepro.isa.base import ExclusiveSequence
 
 PLAIN = ExclusiveSequence((0, 4, 8, 12), 16, ((8, 100),))  # load, compare, branch, store

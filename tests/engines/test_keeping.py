@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 from model_builders import NOP, RET
 
-from livepro.engines.translate.emitted import Field
-from livepro.engines.translate.keeping import Shelf
-from livepro.engines.translate.unit import FIELD_ARRAYS, Origin, Unit, order_by_heat
+from livepro.engines.translate.persist.keeping import PersistedCache
+from livepro.engines.translate.persist.module import FIELD_ARRAYS, Origin, PersistedModule, order_by_heat
+from livepro.engines.translate.translator.emitted import Field
 from livepro.isa.kinds import dump, restore
 
 
-def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
-    """A unit of so many blocks of two bytes, whose one-field image counts in row 1."""
+def persisted(blocks: int = 3, **replaced: np.ndarray) -> PersistedModule:
+    """A module of so many blocks of two bytes, whose one-field image counts in row 1."""
     none = np.zeros(0, np.int32)
     numbers = np.arange(blocks, dtype=np.int32)
-    arrays = dict.fromkeys(Unit.__dataclass_fields__, none) | {
+    arrays = dict.fromkeys(PersistedModule.__dataclass_fields__, none) | {
         "hot": np.array([8], np.int64),
         "ranks": numbers[::-1],
         "image": np.frombuffer(
@@ -35,16 +35,16 @@ def unit(blocks: int = 3, **replaced: np.ndarray) -> Unit:
         "kind_facts": np.frombuffer(dump([RET, NOP]), np.uint8),
         "origin": np.array([0x1000, 0x9000, 0x7000], np.int64),
     }
-    return Unit(**(arrays | replaced))
+    return PersistedModule(**(arrays | replaced))
 
 
-def test_a_unit_comes_back_as_it_was(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path, "kind")
-    shelf.write(shelf.key("a file"), unit())
-    back = Shelf(tmp_path, "kind").read(shelf.key("a file"))
+def test_a_module_comes_back_as_it_was(tmp_path: Path) -> None:
+    cache = PersistedCache(tmp_path, "kind")
+    cache.write(cache.key("a file"), persisted())
+    back = PersistedCache(tmp_path, "kind").read(cache.key("a file"))
     assert back is not None
     assert {n: a.tolist() for n, a in back.arrays().items()} == {
-        n: a.tolist() for n, a in unit().arrays().items()
+        n: a.tolist() for n, a in persisted().arrays().items()
     }
     assert back.source(1) == (2, b"\2\3", b"\1\1")
     pcs, codes, steps, kinds = back.rows(np.array([0, 2]))
@@ -55,33 +55,33 @@ def test_a_unit_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_only_growth_is_worth_writing(tmp_path: Path) -> None:
-    store = Shelf(tmp_path, "kind")
+    store = PersistedCache(tmp_path, "kind")
     assert store.wants("k", 1)
-    store.write("k", unit(1024))
+    store.write("k", persisted(1024))
     assert not store.wants("k", 1026)
     assert store.wants("k", 1027)
 
 
-def test_a_unit_goes_to_another_place() -> None:
+def test_a_module_goes_to_another_place() -> None:
     """The module moved up by 0x100, its cache by 0x30: what leads out of the cache by 0xD0."""
-    parts = unit().placed(Origin(0x1100, 0x9030, 0x7000), first_cell=5)
+    parts = persisted().placed(Origin(0x1100, 0x9030, 0x7000), first_cell=5)
     assert parts is not None
     hot, cold = parts
     assert hot.view("<i4").tolist() == [0x1008 + 5 * 8, 100 + 0xD0]
     assert cold.tobytes() == b"cold"
 
 
-def test_a_unit_stays_where_it_cannot_go() -> None:
+def test_a_module_stays_where_it_cannot_go() -> None:
     there = Origin(0x1000 + (1 << 33), 0x9000, 0x7000)
-    assert unit().placed(there, 0) is None  # out of reach
-    fixed = unit(out_fields=np.zeros(0, np.int32), fixed_fields=np.array([0], np.int32))
+    assert persisted().placed(there, 0) is None  # out of reach
+    fixed = persisted(out_fields=np.zeros(0, np.int32), fixed_fields=np.array([0], np.int32))
     assert fixed.placed(there, 0) is None  # an address in 32 bits
     assert fixed.placed(Origin(0x1000, 0x5000, 0x7000), 0) is not None
 
 
 def test_every_kind_of_field_has_its_array() -> None:
     assert set(FIELD_ARRAYS) == set(Field)
-    assert set(FIELD_ARRAYS.values()) <= set(Unit.__dataclass_fields__)
+    assert set(FIELD_ARRAYS.values()) <= set(PersistedModule.__dataclass_fields__)
 
 
 def test_counters_of_hot_blocks_lie_together() -> None:
@@ -90,4 +90,4 @@ def test_counters_of_hot_blocks_lie_together() -> None:
 
 
 def test_ranks_lead_back_to_rows() -> None:
-    assert unit().row_of.tolist() == [2, 1, 0]
+    assert persisted().row_of.tolist() == [2, 1, 0]

@@ -69,12 +69,6 @@ class TestTranslateEvicting(EngineContract, ControlContract, RegionContract):
     def run(self, tmp_path: Path) -> Runner:
         return Evicting(self.engine, tmp_path)
 
-    @pytest.mark.xfail(
-        reason="arrivals are missed while everything is dropped again and again (docs/regions.md)"
-    )
-    def test_arrivals_of_threads_that_are_called_away(self, builder: Builder, tmp_path: Path) -> None:
-        super().test_arrivals_of_threads_that_are_called_away(builder, tmp_path)
-
 
 class Allowing(Runner):
     """Runs commands with short intervals, and allowances all the same."""

@@ -28,12 +28,12 @@ from engines.aarch64_machine import (
 from isa.aarch64_tools import assemble
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.aarch64 import BACKEND, encode
-from livepro.engines.translate.aarch64 import machine as machine_facts
-from livepro.engines.translate.aarch64.emitter import Emitter
-from livepro.engines.translate.aarch64.source import Reader, Text
-from livepro.engines.translate.emitted import Check
-from livepro.engines.translate.source import SourceBlock
+from livepro.engines.translate.translator.aarch64 import BACKEND, encode
+from livepro.engines.translate.translator.aarch64 import machine as machine_facts
+from livepro.engines.translate.translator.aarch64.emitter import Emitter
+from livepro.engines.translate.translator.aarch64.source import Reader, Text
+from livepro.engines.translate.translator.emitted import Check
+from livepro.engines.translate.translator.source import SourceBlock
 from livepro.isa.aarch64.registers import Registers
 
 ELSEWHERE = PC + 0x1840
@@ -236,7 +236,7 @@ def test_registers_can_be_given_back_at_a_fault(name: str, tmp_path: Path) -> No
     for number, value in enumerate(machine.state().general):
         setattr(registers, f"x{number}", value)
     words = np.frombuffer(bytes(machine.uc.mem_read(AREA, layout.COUNTERS)), np.uint64)
-    machine_facts.give_back(registers, words, emitted.borrowed[at])
+    machine_facts.restore_spills(registers, words, emitted.borrowed[at])
     registers.x18 = int(words[machine_facts.OWN_BASE // 8])
     reference = native_machine.state()
     assert [getattr(registers, f"x{number}") for number in range(31)] == reference.general
@@ -312,7 +312,7 @@ def test_the_tracer_does_what_the_processor_would(name: str, tmp_path: Path) -> 
             registers = registers_of(machine)
             registers.pc = CACHE + offset
             words[:] = np.frombuffer(machine.uc.mem_read(AREA, words.nbytes), np.uint64)
-            if BACKEND.catch_up(registers, words, AREA, machine.uc.mem_read):
+            if BACKEND.roll_forward(registers, words, AREA, machine.uc.mem_read):
                 done.add(offset)
                 machine.uc.emu_start(CACHE + offset, 0, count=1)
                 assert bytes(registers) == bytes(registers_of(machine))

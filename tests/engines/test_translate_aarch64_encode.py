@@ -12,8 +12,8 @@ import pytest
 from engines.aarch64_machine import CACHE, DATA, GENERAL, PC, STACK, Machine, State
 from isa.aarch64_tools import assemble, capstone_with_detail, library_words
 
-from livepro.engines.translate.aarch64 import BACKEND, encode
-from livepro.engines.translate.aarch64.facts import registers_of
+from livepro.engines.translate.translator.aarch64 import BACKEND, encode
+from livepro.engines.translate.translator.aarch64.facts import registers_of
 
 
 def test_a_far_jump_arrives(tmp_path: Path) -> None:

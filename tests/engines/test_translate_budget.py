@@ -14,11 +14,11 @@ import pytest
 import livepro
 from fixtures import Builder
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import EVENLY, FEW, LARGEST_CHUNK, AllowingCounters
-from livepro.engines.translate.budget import ENDLESS, INTERVAL, SHARE, Budget
-from livepro.engines.translate.counters import HALVES, Cells
+from livepro.engines.translate.counting.allowances import EVENLY, FEW, LARGEST_CHUNK, AllowingCounters
+from livepro.engines.translate.counting.budget import ENDLESS, INTERVAL, SHARE, Budget
+from livepro.engines.translate.counting.counters import HALVES, Cells
 from livepro.engines.translate.engine import TranslateEngine
-from livepro.engines.translate.unrolled import Unrolled
+from livepro.engines.translate.translator.unrolled import Unrolled
 
 SOURCE = """
 .intel_syntax noprefix
@@ -212,9 +212,9 @@ def test_nobody_who_has_stopped_is_taken_for_one_that_counts(monkeypatch: pytest
     ended = TranslateEngine.process_ended
 
     def look(engine: Any, process: Any) -> None:
-        space = engine._spaces[process]
-        for stub in space.exits:
-            place = space.locate(stub + 1)
+        space = engine.table.spaces[process]
+        for stub in space.linker.exits:
+            place = space.memory.locate(stub + 1)
             behind.append(place is not None and place.block.counting(stub + 1))
         ended(engine, process)
 

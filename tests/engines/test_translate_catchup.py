@@ -9,8 +9,8 @@ import unicorn
 from unicorn import x86_const as names
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.catchup import catch_up
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.rollforward import roll_forward
 
 CODE, AREA = 0x1000, 0x10_0000
 WORD = layout.COUNTERS
@@ -40,7 +40,7 @@ def carried_out(code: bytes, count: int, flags: int) -> tuple[int, int, int]:
     registers = SimpleNamespace(rip=CODE, rax=0, rcx=0, eflags=flags | 2)
     words = {WORD // 8: count, layout.REFILL // 8: 0}
     while registers.rip < CODE + len(code):
-        assert catch_up(registers, words, AREA, lambda at, size: code[at - CODE :].ljust(size, b"\x90"))
+        assert roll_forward(registers, words, AREA, lambda at, size: code[at - CODE :].ljust(size, b"\x90"))
     return words[WORD // 8], registers.rax, registers.eflags & STATUS
 
 

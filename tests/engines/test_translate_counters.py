@@ -7,12 +7,13 @@ import mmap
 import numpy as np
 import pytest
 
-from livepro.engines.translate import layout, sparse
-from livepro.engines.translate.allowances import AllowingCounters
-from livepro.engines.translate.cache import FIXED, SMALLEST
-from livepro.engines.translate.counters import HALVES, Cells, ThreadCounters
-from livepro.engines.translate.generations import Ground
-from livepro.engines.translate.unrolled import Unrolled, copies_of
+from livepro.engines.translate import layout
+from livepro.engines.translate.codecache.cache import FIXED, SMALLEST
+from livepro.engines.translate.codecache.generations import CacheFile
+from livepro.engines.translate.counting import sparse
+from livepro.engines.translate.counting.allowances import AllowingCounters
+from livepro.engines.translate.counting.counters import HALVES, Cells, ThreadCounters
+from livepro.engines.translate.translator.unrolled import Unrolled, copies_of
 
 FIRST = layout.COUNTERS // 8
 
@@ -184,14 +185,14 @@ class File:
 
 def test_the_largest_gap_is_found_and_the_rest_given_back() -> None:
     file = File(SMALLEST * 8)
-    ground = Ground(file, None)  # type: ignore[arg-type]
+    cache_file = CacheFile(file, None)  # type: ignore[arg-type]
     base, end = file.base, file.base + file.size - FIXED
-    assert ground.largest_gap([]) == (base, end)
+    assert cache_file.largest_gap([]) == (base, end)
     taken = [(base + SMALLEST + 1, base + SMALLEST + 9), (base + 5 * SMALLEST, base + 6 * SMALLEST)]
     page = layout.PAGE
-    assert ground.largest_gap(taken) == (base + SMALLEST + page, base + 5 * SMALLEST)
-    assert ground.largest_gap([(base + page, end)]) is None
+    assert cache_file.largest_gap(taken) == (base + SMALLEST + page, base + 5 * SMALLEST)
+    assert cache_file.largest_gap([(base + page, end)]) is None
     file.map[: SMALLEST * 7] = b"\1" * (SMALLEST * 7)
-    ground.release(taken)
+    cache_file.release(taken)
     assert file.map[SMALLEST] == file.map[5 * SMALLEST] == file.map[6 * SMALLEST - 1] == 1
     assert file.map[0] == file.map[SMALLEST + page] == file.map[6 * SMALLEST] == 0

@@ -6,10 +6,10 @@ import capstone
 import pytest
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.emitted import Check, Countdown, Emitted, Field
-from livepro.engines.translate.x86_64 import BACKEND, encode, machine
-from livepro.engines.translate.x86_64.emitter import Emitter
-from livepro.engines.translate.x86_64.source import Reader, Text
+from livepro.engines.translate.translator.emitted import Check, Countdown, Emitted, Field
+from livepro.engines.translate.translator.x86_64 import BACKEND, encode, machine
+from livepro.engines.translate.translator.x86_64.emitter import Emitter
+from livepro.engines.translate.translator.x86_64.source import Reader, Text
 
 DATA = 0x7000_0000
 PC = 0x7F00_1000_0000
@@ -163,6 +163,19 @@ def test_rip_relative_operands_name_the_same_address() -> None:
     emitted = copy("488b0531000000c3")  # mov rax, [rip + 0x31]; ret
     first = disassembled(bytes(emitted.code)[:7])
     assert first == [f"mov rax, qword ptr [rip + {PC + 7 + 0x31 - (CACHE + 7):#x}]"]
+
+
+@pytest.mark.parametrize(("prefix", "mask"), [("", (1 << 64) - 1), ("67", (1 << 32) - 1)])
+def test_what_is_too_far_from_the_cache_is_stepped_or_loaded_by_its_address(prefix: str, mask: int) -> None:
+    """With the address-size prefix the operand is relative to eip."""
+    away = 0x7FFF_FF00 if CACHE < PC else -0x7FFF_FF00
+    field = away.to_bytes(4, "little", signed=True).hex()
+    assert copy(f"{prefix}488b05{field}c3").natives[0][1] == 0  # mov rax, [far]; ret
+    branch = f"{prefix}ff25{field}"
+    target = PC + len(branch) // 2 + away & mask
+    jump = copy(branch)
+    assert f"movabs rax, qword ptr [{target:#x}]" in disassembled(bytes(jump.code))
+    assert jump.natives == ()
 
 
 def test_calls_push_the_programs_return_address() -> None:

@@ -6,7 +6,7 @@ import os
 from types import SimpleNamespace
 from typing import Any, cast
 
-from livepro.engines.translate.generated import GeneratedCode
+from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.linux.proc import AddressSpace
 
 PAGE = 4096
@@ -49,7 +49,8 @@ def test_what_a_forked_child_gives_up_is_its_own() -> None:
     generated.use(cast("Any", Labels()))
     generated.note(PAGE, 0)
     labels = Labels()
-    child = generated.fork(PROCESS, theirs.append)
+    child = GeneratedCode(PROCESS, theirs.append)
+    generated.fork_into(child)
     child.use(cast("Any", labels))
     labels.replaced(0, 2 * PAGE)
     assert (mine, theirs) == ([], [PAGE])

@@ -16,8 +16,8 @@ import pytest
 from engines.observed import REPOSITORY, TIMEOUT
 
 from fixtures import Builder
-from livepro.engines.translate import guard
-from livepro.engines.translate.guard import Checked, Guard
+from livepro.engines.translate.coherence import guard
+from livepro.engines.translate.coherence.guard import Checked, Guard
 
 PAGE = 4096
 BASE = 0x7F00_0000_0000
@@ -325,7 +325,7 @@ print(run.exit, made, run.stats['generated blocks trusted'], run.stats['writes t
 
 
 REFUSED = """
-from livepro.engines.translate import room
+from livepro.engines.translate.threads import room
 def refuse(*_): raise PermissionError
 room.WriteFaults = refuse
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from livepro.engines.translate.lasting import Lasting
+from livepro.engines.translate.coherence.lasting import Lasting
 
 PAGE = 7
 

@@ -17,6 +17,7 @@ from engines.stepped_cache import ISA, Injected, SteppedEngine, content, native_
 
 from fixtures import Builder, assembly
 from livepro.engines import can_translate
+from livepro.engines.translate.lifecycle.detaching import before_call
 
 pytestmark = pytest.mark.skipif(not can_translate(platform.machine()), reason="no emitter for this machine")
 
@@ -83,10 +84,10 @@ class Homes:
         assert engine is not None
         pc = getattr(registers, name)
         self.places.add(pc)
-        engine._position_at(state, pc)
-        place = state.space.locate(pc)
+        engine.ledger.position_at(state, pc)
+        place = state.space.memory.locate(pc)
         if place is not None:
-            engine._before_call(place, pc)
+            before_call(place, pc)
         found = type(registers).from_buffer_copy(registers)
         if not engine.homing().home(state.thread.tid, found, trapped=False, faulted=False):
             self.between += 1
@@ -98,8 +99,8 @@ class Homes:
             setattr(found, free, 0)
         self._find(target, self._own(state, found), hex(pc), dead(place, target))
         if place is None or not place.block.counting(pc):  # else it is brought out of there first
-            counted = engine.raw_counts(state.tally).at(engine._position_at(state, pc))
-            assert counted.instructions(state.space.lengths()) == self._trace[self._at][2], hex(pc)
+            counted = engine.raw_counts(state.tally).at(engine.ledger.position_at(state, pc))
+            assert counted.instructions(state.space.registry.lengths()) == self._trace[self._at][2], hex(pc)
 
     @staticmethod
     def _own(state: Any, registers: Any) -> bytes:
@@ -178,7 +179,7 @@ class Happening:
 
 
 HAPPENS_TO = {
-    "x86_64": ("returns", "rep_movs", "smc_immediate", "stack_operands", "segments"),
+    "x86_64": ("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]
 
@@ -234,9 +235,10 @@ def test_what_happens_at_each_place(
 
 def allow(monkeypatch: pytest.MonkeyPatch) -> None:
     """`allow_always`, taken back behind the test."""
-    from livepro.engines.translate import budget, running
-    from livepro.engines.translate.x86_64 import refilling
+    from livepro.engines.translate import engine
+    from livepro.engines.translate.counting import budget
+    from livepro.engines.translate.translator.x86_64 import refilling
 
-    monkeypatch.setattr(running, "_LONG", 0)
+    monkeypatch.setattr(engine, "LONG", 0)
     monkeypatch.setattr(budget, "FEW", 20)
     monkeypatch.setattr(refilling, "FEW", 20)

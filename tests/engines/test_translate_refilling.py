@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.allowances import EVENLY, FEW, LARGEST_CHUNK
-from livepro.engines.translate.x86_64 import encode
-from livepro.engines.translate.x86_64.refilling import REFILLING, Refilling
+from livepro.engines.translate.counting.allowances import EVENLY, FEW, LARGEST_CHUNK
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.refilling import REFILLING, Refilling
 from livepro.isa import for_machine
 from livepro.linux import ptrace
 

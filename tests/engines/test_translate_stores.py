@@ -15,8 +15,9 @@ from engines.observed import REPOSITORY
 LOOKS = 100_000
 WRITER = """
 import mmap, sys
-from livepro.engines.translate import aarch64, x86_64
-from livepro.engines.translate.stores import store_64
+from livepro.engines.translate.translator import aarch64
+from livepro.engines.translate.translator import x86_64
+from livepro.engines.translate.codecache.stores import store_64
 with open(sys.argv[1], 'r+b') as file:
     memory = mmap.mmap(file.fileno(), 0)
 ways = {'x86_64': x86_64.BACKEND.link, 'aarch64': aarch64.BACKEND.link, 'word': store_64}

@@ -13,12 +13,12 @@ from engines.test_translate_emission import disassembled
 
 from fixtures import Builder, assembly
 from livepro.engines.translate import layout
-from livepro.engines.translate.backend import JumpTable
-from livepro.engines.translate.emitted import Check, Countdown, Field
-from livepro.engines.translate.source import SourceBlock
-from livepro.engines.translate.x86_64.emitter import Emitter
-from livepro.engines.translate.x86_64.source import Reader, Text
-from livepro.engines.translate.x86_64.tables import jump_table, table_stub
+from livepro.engines.translate.translator.backend import JumpTable
+from livepro.engines.translate.translator.emitted import Check, Countdown, Field
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.x86_64.emitter import Emitter
+from livepro.engines.translate.translator.x86_64.source import Reader, Text
+from livepro.engines.translate.translator.x86_64.tables import jump_table, table_stub
 
 PC, STUBS = 0x40_1000, 0x1234_5676
 COUNTER = f"qword ptr gs:[{layout.COUNTERS + 3 * 8:#x}]"

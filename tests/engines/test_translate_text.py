@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from livepro.engines.translate import backend_for
-from livepro.engines.translate.text import ProgramText
+from livepro.engines.translate.translator.text import ProgramText
 from livepro.linux.proc import AddressSpace, Mapping
 
 STABLE, CHANGING = 0x10_0000, 0x80_0000

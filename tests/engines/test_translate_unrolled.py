@@ -10,8 +10,8 @@ import pytest
 
 import livepro
 from fixtures import Builder, assembly
-from livepro.engines.translate import unrolled
-from livepro.engines.translate.unrolled import Unrolled
+from livepro.engines.translate.translator import unrolled
+from livepro.engines.translate.translator.unrolled import Unrolled
 
 
 class Seen:

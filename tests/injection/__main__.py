@@ -1,7 +1,7 @@
 """Make livepro fail while it is attached, one thing in each attachment: the program must go on.
 
     python -m tests.injection [--target NAME] [--engine NAME] [--times N --seed S]
-    python -m tests.injection --only leaving:Leaving.part --phase detach --kinds RuntimeError,KILL
+    python -m tests.injection --only detaching:Detacher.part --phase detach --kinds RuntimeError,KILL
     python -m tests.injection --again deaths.json
 
 Without --times, every function that runs while attached fails at its first, second and last call in each

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from injection.campaign import Outcome, exhaustive, numbers, sampled
-from injection.faults import CALLS_FAIL, ERRORS, KINDS, Fault, Point, exception
+from injection.faults import CALLS_FAIL, ERRORS, KINDS, PHASES, Fault, Point, exception
 from injection.hook import Hook
 from injection.table import table
 
@@ -120,7 +120,9 @@ def test_outcomes_are_read_as_they_were_written() -> None:
 
 def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
     results = tmp_path / "outcomes"
-    done = injection("--only", "translate.leaving:Leaving.leave", "--phase", "detach", "--results", results)
+    done = injection(
+        "--only", "lifecycle.detaching:Detacher.begin", "--phase", "detach", "--results", results
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     outcomes = [Outcome.read(json.loads(line)) for line in results.read_text().splitlines()]
     assert outcomes
@@ -128,9 +130,31 @@ def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_sample_is_survived() -> None:
-    """All kinds but SIGKILL to the tracer itself, which nothing can be promised for."""
-    done = injection(
-        "--times", "80", "--seconds", "80", "--seed", "1", "--kinds", ",".join([*ERRORS, "KILL-FRONT"])
-    )
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_fault_is_survived(phase: str, tmp_path: Path) -> None:
+    """Each function, ptrace request and system call fails at its first, second and last call: some two
+    thousand attachments in all."""
+    results = tmp_path / "outcomes"
+    done = injection("--phase", phase, "--seed", "1", "--results", results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(results.read_text().splitlines()) > 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("--engine", "translate"),
+        ("--engine", "block"),
+        ("--engine", "step"),
+        ("--target", "python"),
+        ("--kinds", "KILL-FRONT"),
+    ],
+    ids=" ".join,
+)
+def test_a_sample_is_survived(way: tuple[str, ...]) -> None:
+    """Of faults drawn, at the end of what failed, too, and by the other engines. (All kinds but SIGKILL to
+    the tracer itself, which nothing can be promised for.)"""
+    number = "12" if "python" in way else "60"
+    done = injection("--times", number, "--seed", "1", *way)
     assert done.returncode == 0, done.stdout + done.stderr

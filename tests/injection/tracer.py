@@ -54,9 +54,9 @@ class Tracers:
         import livepro.cli.attach
         import livepro.cli.outputs
         import livepro.engines.block
-        import livepro.engines.step
+        import livepro.engines.step.engine
         import livepro.engines.translate.engine
-        import livepro.engines.translate.x86_64
+        import livepro.engines.translate.translator.x86_64
         import livepro.serving  # noqa: F401
 
     def attach(

@@ -113,7 +113,7 @@ def test_real_programs_with_several_processes() -> None:
 
 @dataclass
 class FakeEngine:
-    """An engine whose counts the test sets: one image, blocks of one NOP-sled instruction each."""
+    """An engine whose counts the test sets: one image, blocks of NOP or of ADDPS instructions."""
 
     name: str = "fake"
     warnings: list[str] = field(default_factory=list)
@@ -122,6 +122,7 @@ class FakeEngine:
     former: list[int] | None = None
     numbering: object = field(default_factory=object)
     settled: bool = False
+    limited: bool = False
     codes: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -144,14 +145,14 @@ class FakeEngine:
             given = self.entries[id(thread)]
             entries[: len(given)] = given
             threads.append(
-                LiveThread(thread, entries, dict(self.partial.get(id(thread), {})), 0, False, False)
+                LiveThread(thread, entries, dict(self.partial.get(id(thread), {})), 0, False, self.limited)
             )
         return LiveCounts(
             self.numbering,
             None if self.former is None else np.array(self.former, np.int64),
-            np.array([len(code) for code in self.codes], np.int64),
+            np.array([len(sizes(code)) for code in self.codes], np.int64),
             lambda n: RawBlock(
-                0x1000 + 64 * n, self.codes[n], b"\1" * len(self.codes[n]), "/bin/prog", 0x1000 + 64 * n
+                0x1000 + 64 * n, self.codes[n], sizes(self.codes[n]), "/bin/prog", 0x1000 + 64 * n
             ),
             tuple(threads),
             self.settled,
@@ -172,6 +173,11 @@ class Clock:
 
 
 NOP = b"\x90"
+ADDPS = b"\x0f\x58\xc0"
+
+
+def sizes(code: bytes) -> bytes:
+    return b"\3" * (len(code) // 3) if code.startswith(ADDPS) else b"\1" * len(code)
 
 
 def made() -> tuple[FakeEngine, Collector, Clock]:
@@ -338,3 +344,59 @@ def test_a_timeline_ends_with_the_run_and_never_falls() -> None:
     assert line is not None
     assert line.seconds == (1.0, 2.0)
     assert line.instructions == line.threads[0].instructions == (1007, 1007)
+
+
+def test_simd_counts_in_the_moment_it_was_executed_in() -> None:
+    """Though its block is described looks later, and the engine has numbered all blocks anew meanwhile."""
+    engine, clock = FakeEngine(), Clock()
+    collector = Collector(engine, MACHINE, ["prog"], clock=clock, budget=0.0)
+    recorder = Recorder()
+    one, two = engine.thread(1), engine.thread(2)
+    engine.codes = [NOP * 10] * 100 + [ADDPS * 2, ADDPS * 3]
+
+    def look() -> Picture:
+        clock.now += 1.0
+        collector.refresh()
+        recorder._add(seen := collector.picture(Query()))
+        return seen
+
+    engine.entries[id(one)] = [100] * 100 + [1, 0]
+    engine.entries[id(two)] = [100] * 100 + [0, 5]
+    look()
+    engine.entries[id(one)][100] += 10
+    assert look().whole_simd.total == 0  # the blocks that were executed least are not described yet
+    engine.numbering, engine.former = object(), [*range(1, 102), 0]
+    engine.codes = [engine.codes[n] for n in engine.former]
+    for thread in (one, two):
+        counts = engine.entries[id(thread)]
+        engine.entries[id(thread)] = [counts[n] for n in engine.former]
+    seen = look()
+    engine.former = None
+    while seen.unnamed:
+        seen = look()
+    line = recorder.timeline()
+    assert line is not None
+    last = 2 * 11 + 3 * 5
+    assert line.simd == (2 + 15, *[last] * (len(line.simd) - 1))
+    assert [thread.simd for thread in line.threads] == [
+        (2, *[22] * (len(line.simd) - 1)),
+        (15, *[15] * (len(line.simd) - 1)),
+    ]
+    assert [m.simd for m in seen.moments] == [17, 20, *[0] * (len(line.simd) - 2)]
+
+
+def test_what_is_looked_at_anew_at_the_end_is_in_the_history_once() -> None:
+    engine, collector, clock = made()
+    engine.codes = [NOP, ADDPS]
+    thread = engine.thread(1)
+    engine.entries[id(thread)] = [100, 10]
+    clock.now += 1.0
+    collector.refresh()
+    engine.limited = True
+    clock.now += 1.0
+    collector.refresh()
+    engine.entries[id(thread)] = [150, 15]
+    clock.now += 1.0
+    collector.conclude()
+    moments = collector.picture(Query()).moments
+    assert [(m.instructions, m.simd) for m in moments] == [(110, 10), (0, 0), (55, 5)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
@@ -20,6 +20,7 @@ from mica.twins import Twin, events
 
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.mica.builtin import BUILT_IN
+from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
 from livepro.mica.flattening import Events
 from livepro.mica.settings import ANALYSES, MicaDialect, Settings
@@ -55,7 +56,8 @@ def blocks() -> StreamBlocks:
 
 def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> Characterised:
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
-    out = Characterised(asked, Facts(MACHINE, known, asked.dialect, spec), Events(room))
+    # Side by side where there are more than a few events.
+    out = Characterised(asked, Facts(MACHINE, known, asked.dialect, spec), Events(room), Crew(2, worth=64))
     for chunk in chunks:
         out.see(chunk.view(np.int64), known.tables())
     out.finish(known.tables())
@@ -115,6 +117,7 @@ def test_equal_where_the_arrays_of_events_are_short() -> None:
 KNOWN = blocks() if platform.machine() == "x86_64" else None
 
 
+@example(290016596)  # a thread without a single event has no instruction of any type
 @given(st.integers(0, 1 << 60))
 @settings(max_examples=40, deadline=None)
 def test_equal_on_random_streams(seed: int) -> None:

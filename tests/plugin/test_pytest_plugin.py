@@ -86,6 +86,18 @@ def test_gates_a_project(project: Path) -> None:
     assert counts(again) == {}  # a regression is no baseline
 
 
+@pytest.mark.long
+def test_each_of_two_workers_is_measured(project: Path) -> None:
+    """pytest-xdist deals tests out one by one; every worker counts those that it gets."""
+    base = project / "base.json"
+    split = ["--livepro", "-n", "2", "-k", "fib or plain"]
+    status, out = run(project, *split, "--livepro-save-baseline", str(base))
+    assert (status, "2 passed" in out) == (0, True), out
+    assert list(counts(base)) == ["test_sample.py::test_fib"]
+    status, out = run(project, *split, "--livepro-baseline", str(base), "--livepro-soft", "5%", MORE="1")
+    assert (status, "1 failed, 1 passed" in out) == (1, True), out
+
+
 def test_what_is_wrong_is_told(project: Path) -> None:
     status, out = run(project, "--livepro", "--livepro-soft", "much")
     assert (status, "'much' is not a part" in out) == (4, True)

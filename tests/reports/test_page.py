@@ -137,6 +137,26 @@ def test_from_a_function_to_its_instructions(show: Show, document: dict[str, Any
     assert len(opened.column(label, 3)) == 4
 
 
+def test_inlined_functions_are_told(show: Show) -> None:
+    """As `addr2line -i` has them; blocks that nothing was inlined into, or of the other module, have none."""
+
+    def frames(module: str, addresses: Any) -> list[list[tuple[str, str, int]]]:
+        chain = [("square", "/src/a.h", 7), ("sum", "/src/a.c", 20), ("loop", "/src/a.c", 33)]
+        known = {0x1000: chain, 0x1003: [("loop", "/src/a.c", 34)]}
+        return [known.get(int(at), []) if module == "/bin/prog" else [] for at in addresses]
+
+    opened = show(to_document(sample(), with_code=True, frames=frames))
+    opened.row("functions", "loop").click()
+    assert opened.column("blocks of loop", 7) == ["square", ""]
+    opened.row("blocks of loop", "0x1000").click()
+    opened.page.wait_for_selector("#detail .note")
+    told = "Inlined: square a.h:7, in sum a.c:20, in loop a.c:33"
+    assert opened.page.locator("#detail .note").text_content() == told
+    opened.row("blocks of loop", "0x1003").click()
+    assert opened.page.locator("#detail .note").count() == 0
+    assert "inlined" not in opened.page.locator("section h2").all_text_contents()
+
+
 SOURCE_LINE = Path(__file__).read_text().splitlines()[0]
 
 

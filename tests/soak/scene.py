@@ -142,7 +142,9 @@ class Running:
 
 
 def _never_began(said: str) -> bool:
-    """Whether a Ctrl-C came while Python itself was starting, before there was a livepro."""
+    """Whether a Ctrl-C came while Python itself was starting, before there was a livepro: before anything
+    but what names the package was executed."""
     traced = re.findall(r'^  File "(.+?)"', said, re.MULTILINE)
-    began = any("/livepro/" in name and "site-packages" not in name for name in traced)
+    own = [name for name in traced if "/livepro/" in name and "site-packages" not in name]
+    began = any(not name.endswith("/livepro/__init__.py") for name in own)
     return said.rstrip().endswith("KeyboardInterrupt") and not began

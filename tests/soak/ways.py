@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import termios
 import threading
 import time
@@ -179,7 +180,10 @@ def run(scene: Scene, name: str, builder: Builder) -> str:
     # LuaJIT takes SIGINT as an error of the program's, with status 1. SIGTERM to livepro ends a program that
     # does not do so itself by SIGKILL, after two seconds.
     right = (128 + number, 1, 0, runtime.status, 128 + signal.SIGKILL) if number else (0, runtime.status)
-    with scene.livepro("run", "-q", "--", *command, right=right, heard=False) as running:
+    # Some programs go on until their input ends: it does when they have been dealt with.
+    with scene.livepro(
+        "run", "-q", "--", *command, right=right, heard=False, stdin=subprocess.PIPE
+    ) as running:
         assert running.process.stdout is not None
         if end != "detach":
             first = running.process.stdout.readline()

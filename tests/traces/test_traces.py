@@ -8,7 +8,6 @@ import lzma
 import os
 import platform
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 from events.streams import record
 from tools import needed
+from traces.tracing import champsim, fixture, livepro, traced
 
 from fixtures import ROOT, Builder, assembly
 
@@ -31,42 +31,6 @@ pytestmark = pytest.mark.skipif(
 
 CACHE = tempfile.mkdtemp(prefix="livepro-tests-")
 CACHES = ("1024,2,64", "4096,4,64", "16384,8,64")
-
-
-def livepro(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "livepro", *map(str, arguments)],
-        cwd=cwd,
-        # That of `events.streams.record`: where the stack is depends on it.
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT.parent}:{ROOT.parent / 'tests'}"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-def fixture(builder: Builder, name: str) -> Path:
-    return builder.assembly(next(f for f in assembly() if f.name == name))
-
-
-def traced(path: Path, program: Path, *more: str | Path) -> dict[str, Any]:
-    done = livepro("trace", "-o", path, "--no-aslr", *more, "--", program, cwd=path.parent)
-    assert "trace  " in done.stderr, done.stderr
-    info: dict[str, Any] = {}
-    if path.exists():
-        told = livepro("trace", "info", "--json", path, cwd=path.parent)
-        assert told.returncode == 0, told.stderr
-        info = json.loads(told.stdout)[str(path)]
-    return info
-
-
-def champsim(data: bytes) -> list[tuple[Any, ...]]:
-    """An independent reader: ip, is_branch, taken, writes, reads, stores, loads."""
-    assert len(data) % 64 == 0
-    out = []
-    for f in struct.iter_unpack("<QBB2B4B2Q4Q", data):
-        out.append((f[0], f[1], f[2], f[3:5], f[5:9], f[9:11], f[11:15]))
-    return out
 
 
 def branch_type(record: tuple[Any, ...]) -> str:
@@ -299,61 +263,6 @@ print(json.dumps([told, found.instructions, [[w.instructions, w.loads, w.stores]
     assert found["faults"] == []
 
 
-def test_points_are_parts_of_the_whole(builder: Builder, tmp_path: Path) -> None:
-    program = fixture(builder, "hundred_thousand")
-    traced(tmp_path / "all.champsim", program)
-    whole = champsim((tmp_path / "all.champsim").read_bytes())
-    (tmp_path / "p.simpoints").write_text("3 0\n0 1\n4 2\n")
-    (tmp_path / "p.weights").write_text("0.5 0\n0.25 1\n0.25 2\n")
-    options = ("--simpoints", "p.simpoints", "--weights", "p.weights", "--interval-size", "10001")
-    traced(tmp_path / "t.xz", program, *options, "--warmup", "777")
-    listed = [line.split() for line in (tmp_path / "t.xz.points").read_text().splitlines()[1:]]
-    assert {(row[0], row[2], row[3]) for row in listed} == {
-        ("t.point0.xz", "3", "0.5"), ("t.point1.xz", "0", "0.25"), ("t.point2.xz", "4", "0.25"),
-    }  # fmt: skip
-    for point, interval in ((0, 3), (1, 0), (2, 4)):
-        found = champsim(lzma.decompress((tmp_path / f"t.point{point}.xz").read_bytes()))
-        begin = max(0, interval * 10001 - 777)
-        assert found == whole[begin : (interval + 1) * 10001]
-    traced(tmp_path / "part.champsim", program, "--skip", "5", "--count", "99")
-    assert champsim((tmp_path / "part.champsim").read_bytes()) == whole[5:104]
-
-
-@pytest.mark.parametrize("engine", ["step", "translate"])
-@pytest.mark.parametrize(
-    ("start", "stop", "more"), [("5", "9", []), ("3", "", ["--skip", "7", "--count", "100"]), ("", "4", [])]
-)
-def test_regions_are_parts_of_the_whole(
-    engine: str, start: str, stop: str, more: list[str], builder: Builder, tmp_path: Path
-) -> None:
-    """From and to the arrival with a number at a loop's header."""
-    program = fixture(builder, "nested_loops")
-    traced(tmp_path / "all.champsim", program)
-    whole = champsim((tmp_path / "all.champsim").read_bytes())
-    ips = [r[0] for r in whole]
-    header = next(ip for ip in ips if ips.count(ip) > 12)
-    at = [n for n, ip in enumerate(ips) if ip == header]
-    place = f"{program.name}+{header:#x}"  # it is linked to run there
-    options = [*(["--start-at", f"{place}:{start}"] if start else []), *more, "--engine", engine]
-    options += ["--stop-at", f"{place}:{stop}"] if stop else []
-    traced(tmp_path / "t.champsim", program, *options)
-    begin = at[int(start) - 1] if start else 0
-    end = at[int(stop) - 1] if stop else begin + 107
-    begin += 7 if more else 0
-    assert champsim((tmp_path / "t.champsim").read_bytes()) == whole[begin:end]
-
-
-def test_each_thread_has_a_file(builder: Builder, tmp_path: Path) -> None:
-    program = fixture(builder, "threads_handoff")
-    run = record("step", [program], tmp_path / "events")
-    traced(tmp_path / "t.din.gz", program)
-    for number, events in enumerate(run["threads"]):
-        name = f"t.{number + 1}.din.gz" if number else "t.din.gz"
-        text = gzip.decompress((tmp_path / name).read_bytes()).decode()
-        found = Counter("LSI"[int(line[0])] for line in text.splitlines())
-        assert found == Counter(kind for kind, _, _ in events)
-
-
 def test_both_engines_write_the_same(builder: Builder, tmp_path: Path) -> None:
     program = fixture(builder, "signal_segv")
     for engine in ("step", "translate"):
@@ -433,29 +342,3 @@ def test_what_is_wrong_is_told(arguments: list[str], words: str, tmp_path: Path)
     done = livepro("trace", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr
-
-
-def test_a_point_beyond_the_end_is_told(builder: Builder, tmp_path: Path) -> None:
-    program = fixture(builder, "hundred_thousand")
-    (tmp_path / "p").write_text("30 0\n")
-    done = livepro(
-        "trace", "-o", "t", "--simpoints", "p", "--interval-size", "10000", "--", program, cwd=tmp_path
-    )
-    assert done.returncode == 2
-    assert "beyond the end of this run" in done.stderr
-
-
-def test_a_process_that_runs_is_traced_for_a_while_and_goes_on(tmp_path: Path) -> None:
-    script = "while [ ! -e stop ]; do :; done; echo ended > out"
-    with subprocess.Popen(["sh", "-c", script], cwd=tmp_path) as process:
-        done = livepro("trace", "-o", "t.gz", "--pid", str(process.pid), "--duration", "0.3s", cwd=tmp_path)
-        assert process.poll() is None
-        (tmp_path / "stop").touch()
-        assert process.wait(60) == 0
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out").read_text() == "ended\n"
-    told = json.loads(livepro("trace", "info", "--json", "t.gz", cwd=tmp_path).stdout)["t.gz"]
-    row = next(line for line in done.stderr.splitlines() if line.endswith("t.gz")).split()
-    assert [f"{told[name]:,}" for name in ("instructions", "loads", "stores")] == row[:3]
-    assert told["instructions"] > 1000
-    assert told["faults"] == []

@@ -6,15 +6,15 @@ are what throughput models read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from livepro.blocks.rows import BlockRow
 from livepro.errors import LiveproError
 
-Write = Callable[[Sequence[BlockRow], Path], None]
+if TYPE_CHECKING:  # NumPy comes with it: the names of the formats are needed without
+    from livepro.blocks.rows import BlockRow
 
 
 class Format(NamedTuple):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+OTHER_ISA = "the processor does not execute its instruction set"
+"""Reason of a block that a processor was not asked about."""
+
 
 class Prediction(NamedTuple):
     """What one model says of one block: `cycles` each time it is executed again and again, and

@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from livepro.blocks.predict import llvm_mca, osaca
-from livepro.blocks.predict.models import PROCESSORS, Prediction
+from livepro.blocks.predict.models import OTHER_ISA, PROCESSORS, Prediction
 from livepro.blocks.rows import BlockRow
-from livepro.linux.depot import Depot
-
-OTHER_ISA = "the processor does not execute its instruction set"
-"""Reason of a block that a processor was not asked about."""
+from livepro.kept.artifacts import ArtifactStore
 
 
 class Answers(NamedTuple):
@@ -90,18 +87,18 @@ class _Memory:
     """Answers given before, by a block's bytes."""
 
     def __init__(self, kept: Path | None, model: str) -> None:
-        self._depot = None if kept is None else Depot(kept, "predictions", Path(__file__).parent)
+        self._artifacts = None if kept is None else ArtifactStore(kept, "predictions", Path(__file__).parent)
         self._model = model
 
     def find(self, row: BlockRow) -> Prediction | None:
-        if self._depot is None:
+        if self._artifacts is None:
             return None
-        arrays = self._depot.read(self._depot.key(self._model, row.isa, row.code))
+        arrays = self._artifacts.read(self._artifacts.key(self._model, row.isa, row.code))
         return None if arrays is None else Prediction(*json.loads(arrays["answer"].tobytes()))
 
     def remember(self, row: BlockRow, prediction: Prediction) -> None:
         # A refusal may have come from a busy machine, or an old installation: it is asked again.
-        if self._depot is not None and prediction.cycles is not None:
+        if self._artifacts is not None and prediction.cycles is not None:
             text = json.dumps(prediction).encode()
-            key = self._depot.key(self._model, row.isa, row.code)
-            self._depot.write(key, {"answer": np.frombuffer(text, np.uint8)})
+            key = self._artifacts.key(self._model, row.isa, row.code)
+            self._artifacts.write(key, {"answer": np.frombuffer(text, np.uint8)})

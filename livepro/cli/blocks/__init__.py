@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from livepro.cli.parser import Parser
+
 COMMANDS = {
     "run": "run a program and count every execution of every block",
     "sample": "run a program, or watch one, and take samples of its blocks",
@@ -15,6 +17,18 @@ COMMANDS = {
     "compare": "what sampling sees of a program, and what it misses",
 }
 """Names that are commands; anything else is a file. A file of such a name is written ./run."""
+
+
+def parser() -> Parser:
+    """The options of `livepro blocks FILE`."""
+    found: Parser = importlib.import_module("livepro.cli.blocks.file").parser()
+    return found
+
+
+def parsers() -> dict[str, tuple[Parser, str]]:
+    """The parser of each command, and what it does."""
+    modules = {name: importlib.import_module(f"livepro.cli.blocks.{name}") for name in COMMANDS}
+    return {name: (module.parser(), COMMANDS[name]) for name, module in modules.items()}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -10,14 +10,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from livepro.cli import checks
-from livepro.cli.blocks import run, sample, shared
+from livepro.cli.blocks import options, run, sample
 from livepro.cli.parser import Parser
-from livepro.ui.console import ascii_only, open_console
-from livepro.ui.tables import Column, Table
 from livepro.ui.text import percent, plural
 
 if TYPE_CHECKING:
     from livepro.blocks.comparison import Comparison, Pair
+    from livepro.ui.tables import Table
 
 DESCRIPTION = """\
 Run COMMAND twice, once counted exactly and once sampled, and compare the two
@@ -39,7 +38,7 @@ def parser() -> Parser:
     out.usage = "livepro blocks compare [options] [--] COMMAND [ARGS...]"
     run.add_running(out)
     sample.add_frequency(out)
-    out.add_argument("--top", type=shared.positive, default=10, metavar="N", help="rows (default: 10)")
+    out.add_argument("--top", type=options.positive, default=10, metavar="N", help="rows (default: 10)")
     out.add_argument("-q", "--quiet", action="store_true", help="no progress line")
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
@@ -70,6 +69,8 @@ def main(argv: Sequence[str]) -> int:
 
 def show(found: Comparison, top: int) -> None:
     """The comparison, on standard error."""
+    from livepro.ui.console import ascii_only, open_console
+
     console = open_console(sys.stderr)
     plain = ascii_only(console)
     for title, pairs in (("Functions", found.functions), ("Blocks", found.blocks)):
@@ -83,6 +84,8 @@ def show(found: Comparison, top: int) -> None:
 
 def table(pairs: Sequence[Pair]) -> Table:
     """Shares side by side."""
+    from livepro.ui.tables import Column, Table
+
     out = Table(
         [
             Column("exact"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from livepro.cli.blocks import COMMANDS, shared
+from livepro.cli.blocks import COMMANDS, options
 from livepro.cli.parser import Parser, suggest
 from livepro.errors import LiveproError
 
@@ -50,7 +51,7 @@ def parser() -> Parser:
         metavar="NAME",
         help="only this function (several times: each)",
     )
-    shared.add_output(out, counted=False)
+    options.add_output(out, counted=False)
     return out
 
 
@@ -62,20 +63,23 @@ def main(argv: Sequence[str]) -> int:
             "There is no file to cut into blocks.",
             f"Name one, `livepro blocks /bin/ls`, or a command: {', '.join(COMMANDS)}.",
         )
-    shared.check_output(args, stdout=True)
+    options.check_output(args, stdout=True)
     from livepro.blocks.code import open_code
     from livepro.blocks.static import chosen, file_rows
+    from livepro.cli.blocks.output import report
 
     try:
         file = open_code(args.file)
     except LiveproError as error:
         hint = "" if "/" in args.file else suggest(args.file, COMMANDS)
+        if not hint and (program := shutil.which(args.file)) is not None:
+            hint = f"The program of that name is {program}. "
         raise LiveproError(error.cause, f"{hint}{error.remedy}", error.status) from error
     try:
         functions = chosen(file, args.symbol)
         rows = list(file_rows(file, functions))
         what = f"{args.file}, {file.isa.name}, {len(functions):,} function{'s' * (len(functions) != 1)}"
-        shared.report(args, rows, sys.stdout, what)
+        report(args, rows, sys.stdout, what)
         if not args.quiet and (args.output is not None or not args.format):
             astray = sum(file.split(f).astray for f in functions)
             undecodable = sum(file.split(f).undecodable for f in functions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from livepro.cli.blocks import sample, shared
+from livepro.cli.blocks import options, sample
 from livepro.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -22,14 +22,14 @@ def parser() -> Parser:
     out = Parser("livepro blocks perf", DESCRIPTION, EPILOG)
     out.usage = "livepro blocks perf [FILE] [options]"
     out.add_argument("file", metavar="FILE", nargs="?", default="perf.data")
-    shared.add_output(out, counted=True)
+    options.add_output(out, counted=True)
     return out
 
 
 def main(argv: Sequence[str]) -> int:
     """Read, write, print; 0 if all went well."""
     args = parser().parse_args(argv)
-    shared.check_output(args, stdout=True)
+    options.check_output(args, stdout=True)
     from livepro.blocks.sampling.perf_data import perf_samples
     from livepro.blocks.sampling.sampled import sampled_rows
 

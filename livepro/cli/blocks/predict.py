@@ -9,19 +9,21 @@ import sys
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from livepro.blocks import files
-from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, PROCESSORS, Prediction
-from livepro.blocks.predict.predictions import OTHER_ISA, Answers, predict
-from livepro.blocks.rows import EXACT, LINES, BlockRow, weight
-from livepro.cli.blocks import shared
+from livepro.blocks.predict.models import DEFAULT_PROCESSORS, MODELS, OTHER_ISA, PROCESSORS, Prediction
+from livepro.cli.blocks import options
 from livepro.cli.parser import Parser, names, suggest
 from livepro.errors import LiveproError
 from livepro.formats.files import check_writable
-from livepro.linux.kept import default_directory
-from livepro.ui.console import ascii_only, open_console
-from livepro.ui.tables import Column, Table
+from livepro.kept.place import default_directory
 from livepro.ui.text import plural, scaled
+
+if TYPE_CHECKING:
+    from livepro.blocks.predict.predictions import Answers
+    from livepro.blocks.rows import BlockRow
+    from livepro.ui.tables import Table
 
 SHOWN = 3
 """Blocks that are named for each reason that there is no prediction."""
@@ -58,7 +60,7 @@ def parser() -> Parser:
     )
     out.add_argument(
         "--top",
-        type=shared.positive,
+        type=options.positive,
         default=20,
         metavar="N",
         help="the N hottest blocks of each instruction set (default: 20)",
@@ -73,6 +75,8 @@ def parser() -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Ask the models, print and write; 0 if all went well."""
     args = parser().parse_args(argv)
+    from livepro.blocks.predict.predictions import predict
+
     models = known(args.models, MODELS, "model") if args.models else installed()
     if args.output:
         check_writable(args.output, "-o")
@@ -92,6 +96,8 @@ def main(argv: Sequence[str]) -> int:
 
 def hottest(rows: Sequence[BlockRow], args: argparse.Namespace) -> list[BlockRow]:
     """The hottest rows of each instruction set that the options want, over all benchmarks."""
+    from livepro.blocks.rows import weight
+
     wanted = [row for row in rows if (row.loop or not args.loops_only) and not (args.no_calls and row.call)]
     wanted.sort(key=lambda row: -weight(row))
     return [
@@ -127,6 +133,9 @@ def known(asked: Sequence[str], names_: Collection[str], what: str) -> tuple[str
 
 def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[Answers]) -> None:
     """The blocks with what each model says, and the totals, on standard output."""
+    from livepro.blocks.rows import EXACT, LINES, weight
+    from livepro.ui.console import ascii_only, open_console
+
     console = open_console(sys.stdout)
     exact = all(row.method in (EXACT, LINES) for row in rows)
     print(f"cycles for each execution of a block, {plural(len(rows), 'block')} of {len(every):,}")
@@ -163,6 +172,8 @@ def show(rows: Sequence[BlockRow], every: Sequence[BlockRow], answers: Sequence[
 
 def table(rows: Sequence[BlockRow], answers: Sequence[Answers], isa: str) -> Table:
     """The blocks of one instruction set, with a column for each model and processor that says anything."""
+    from livepro.ui.tables import Column, Table
+
     several = len({row.benchmark for row in rows}) > 1
     own = [i for i, row in enumerate(rows) if row.isa == isa]
     shown = [a for a in answers if any(a.predictions[i].cycles is not None for i in own)]

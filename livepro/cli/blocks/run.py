@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from livepro.cli import checks
-from livepro.cli.blocks import shared
+from livepro.cli.blocks import options
 from livepro.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def parser() -> Parser:
     out = Parser("livepro blocks run", DESCRIPTION, EPILOG)
     out.usage = "livepro blocks run [options] [--] COMMAND [ARGS...]"
     add_running(out)
-    shared.add_output(out, counted=True)
+    options.add_output(out, counted=True)
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
 
@@ -58,12 +58,13 @@ def main(argv: Sequence[str]) -> int:
     """Run, count, write, print; the command's status."""
     args = parser().parse_args(argv)
     command = checks.command(args.command)
-    shared.check_output(args, stdout=False)
+    options.check_output(args, stdout=False)
     result = execute(args, command)
     from livepro.blocks.exact import run_rows
+    from livepro.cli.blocks.output import report
 
     what = f"{' '.join(command)}, {result.instructions:,} instructions"
-    shared.report(args, run_rows(result), sys.stderr, what)
+    report(args, run_rows(result), sys.stderr, what)
     for warning in result.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return result.exit or 0

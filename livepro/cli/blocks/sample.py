@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from livepro.cli import checks
-from livepro.cli.blocks import shared
+from livepro.cli.blocks import options
 from livepro.cli.parser import Parser, duration
 from livepro.errors import LiveproError
 from livepro.ui.text import plural
@@ -38,12 +38,12 @@ def parser() -> Parser:
     """The options of `livepro blocks sample`."""
     out = Parser("livepro blocks sample", DESCRIPTION, EPILOG)
     out.usage = "livepro blocks sample [options] [--] COMMAND [ARGS...]  |  --pid PID"
-    out.add_argument("--pid", type=shared.positive, help="sample this process, which runs already")
+    out.add_argument("--pid", type=options.positive, help="sample this process, which runs already")
     add_frequency(out)
     out.add_argument(
         "--duration", type=duration, metavar="TIME", help="sample for so long (10s, 2m), then let it go on"
     )
-    shared.add_output(out, counted=True)
+    options.add_output(out, counted=True)
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
 
@@ -52,7 +52,7 @@ def add_frequency(parser: argparse.ArgumentParser) -> None:
     """How often to sample."""
     parser.add_argument(
         "--frequency",
-        type=shared.positive,
+        type=options.positive,
         default=997,
         metavar="N",
         help="samples a second of processor time (default: 997)",
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
             "Sampling takes either a command or the --pid of a process.",
             "`livepro blocks sample -- COMMAND`, or `livepro blocks sample --pid PID`.",
         )
-    shared.check_output(args, stdout=False)
+    options.check_output(args, stdout=False)
     from livepro.blocks.sampling.collect import sample_process
     from livepro.blocks.sampling.sampled import sampled_rows
 
@@ -92,8 +92,10 @@ def sampled_command(command: tuple[str, ...], frequency: int, seconds: float | N
 
 def report(args: argparse.Namespace, what: str, samples: Samples, found: Sampled) -> None:
     """The rows and what is to be known of the samples."""
+    from livepro.cli.blocks import output
+
     heading = f"{what}, {plural(samples.total, 'sample')} ({samples.source})"
-    shared.report(args, found.rows, sys.stderr, heading)
+    output.report(args, found.rows, sys.stderr, heading)
     for module, times in found.elsewhere.most_common(3):
         print(
             f"note: {plural(times, 'sample')} in {module or 'unknown memory'} met no block that is known.",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from livepro.cli.blocks import shared
+from livepro.cli.blocks import options
 from livepro.cli.parser import Parser, names
 from livepro.errors import LiveproError
 from livepro.formats.files import prepare_directory
@@ -74,7 +74,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Where the work is done."""
     parser.add_argument(
         "--jobs",
-        type=shared.positive,
+        type=options.positive,
         default=os.cpu_count() or 1,
         metavar="N",
         help="benchmarks at a time, on a local Dask cluster (default: one a processor; 1: without Dask)",

@@ -16,7 +16,7 @@ system calls and sigreturn are the step engine's affair.
 
 **Barred sites.** Some terminators only the processor can execute (far ones, traps),
 or only now (its operand's page is protected, the stack must grow): no breakpoint
-may stand there, and their blocks are stepped (`block.patching`).
+may stand there, and their blocks are stepped (`block.barring`).
 
 **Limits.** A program that reads its own code sees the breakpoints, one that copies
 it takes them along. A thread that blocks or ignores SIGTRAP does so no longer
@@ -28,27 +28,61 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from typing import TYPE_CHECKING
 
 from livepro.engines.base import EngineOptions, run_free
-from livepro.engines.block.leaving import Leaving
-from livepro.engines.block.patching import ADDRESS_MASK
-from livepro.engines.block.plan import Path
+from livepro.engines.block.barring import Barrier
+from livepro.engines.block.detaching import Detacher
+from livepro.engines.block.hits import Hits
+from livepro.engines.block.plan import LONGEST, Path
+from livepro.engines.block.planning import Planner
+from livepro.engines.block.running import BlockRunner
+from livepro.engines.block.spaces import Spaces
+from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
-from livepro.engines.stepping import StepThread, hold, refuse_shadow_stack, taken_at
+from livepro.engines.block.walking import BlockWalk
+from livepro.engines.block.watching import RepWatch
+from livepro.engines.step.engine import StepEngine
+from livepro.engines.step.stepping import StepThread, hold, refuse_shadow_stack, taken_at
+from livepro.isa.access import ALL_64
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
-from livepro.tracee import TracedThread
-from livepro.tracee.stops import ROUND, WAIT_FLAGS, failed, killed, next_in_turn, trap_pending
+from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.stops import ROUND, WAIT_FLAGS, failed, killed, next_in_turn
+
+if TYPE_CHECKING:
+    from livepro.engines.block.homing import BlockHoming
 
 
-class BlockEngine(Leaving):
-    """See `livepro.engines.base.Engine`."""
+class BlockEngine(StepEngine):
+    """See `livepro.engines.base.Engine`.
+
+    `spaces` follow the code of processes, `planner` finds where threads may run, `barrier` keeps breakpoints
+    from where they may not be; `runner` resumes threads, `watch` shows the ends of reps, `detacher` lets
+    threads go.
+    """
 
     name = "block"
+    notices_children = True
+    walk: BlockWalk
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
         super().__init__(isa, options)
+        self._running = running = dict[int, BlockThread]()
+        texts = dict[TracedProcess, Text]()
+        # (It is asked for a thread to go on once a breakpoint has been planted, and not before.)
+        self.barrier = barrier = Barrier(isa, running, texts, lambda state: self.runner.go(state))
+        self.spaces = spaces = Spaces(isa, texts, barrier)
+        self.planner = planner = Planner(isa, self.keeper, self.decoder, barrier)
+        self.watch = watch = RepWatch(isa)
+        self.walk = walk = BlockWalk(isa, self.keeper, self.decoder, self.inprocess, planner, spaces, barrier)
+        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._whole)
+        self._hits = hits = Hits(isa, self._pc)
+        self.detacher = Detacher(
+            isa, self.tracer, self._states, running, texts, walk, barrier, self._pc, hits.met
+        )
+        self._lost = 0
         # The general registers of the thread at hand, as the kernel's vector and as words.
         self._buffer = isa.registers.structure()
         self._vector = ptrace.IoVec(ctypes.addressof(self._buffer), ctypes.sizeof(self._buffer))
@@ -117,7 +151,7 @@ class BlockEngine(Leaving):
         except ChildProcessError:
             pass
         self.stats["stops"] = stops
-        self.summarise()
+        self._summarise()
         self.finish()
 
     # -- stops
@@ -127,29 +161,29 @@ class BlockEngine(Leaving):
         assert isinstance(state, BlockThread)
         if pc == -1 and failed(state.thread.tid):
             return
-        pc &= ADDRESS_MASK
+        pc &= ALL_64
         try:
-            if state.watched and self._unwatch(state):
-                self._advance(state, pc)
+            if state.watched and self.watch.unwatch(state):
+                self.walk.advance(state, pc)
             elif state.plan is not None:
                 if not self._is_astray(state, pc):
                     return
             elif self._is_hit(state, pc):
                 return
             elif self._is_step(state, pc):
-                self._advance(state, pc)
+                self.walk.advance(state, pc)
             else:
                 return
         except OSError:
             if not killed(state.thread.tid):
                 raise
             return  # killed meanwhile, too
-        self._go(state)
+        self.runner.go(state)
 
     def _is_hit(self, state: BlockThread, pc: int) -> bool:
         """Whether a thread that was stepped has met the breakpoint on its block's terminator;
         if so, it has been dealt with."""
-        if not self._may_be_hit(state, pc) or not self._by_breakpoint(state):
+        if not self._hits.may_be(state, pc) or not self._hits.by_breakpoint(state):
             return False
         state.suspect = False
         self._load(state)
@@ -160,27 +194,6 @@ class BlockEngine(Leaving):
         else:
             self._refused(state, path)
         return True
-
-    def _by_breakpoint(self, state: BlockThread) -> bool:
-        """Whether what has stopped a thread is a breakpoint."""
-        info = ptrace.signal_info(state.thread.tid)
-        return info is not None and info.code == self.isa.breakpoint.si_code
-
-    def _met(self, state: BlockThread) -> bool:
-        pc = self._pc(state.thread.tid)
-        return self._may_be_hit(state, pc) and (
-            self._by_breakpoint(state) or (not state.watched and trap_pending(state.thread.tid))
-        )
-
-    def _may_be_hit(self, state: BlockThread, pc: int) -> bool:
-        """Whether a step from where the thread stands may meet the breakpoint on the block's terminator,
-        and then lead to `pc`. (The breakpoint may have been lifted since.)"""
-        node, last = state.block, len(state.block.code) - 1
-        if node.site is None:
-            return False
-        held_back = state.index == last - 1 and node.code.quirks[state.index] is Quirk.SHADOW
-        at_terminator = state.index == last or held_back
-        return at_terminator and pc == node.site.address + self.isa.breakpoint.pc_advance
 
     def _is_astray(self, state: BlockThread, pc: int) -> bool:
         """A running thread has a SIGTRAP that is not from its plan's breakpoints: whether it is
@@ -195,7 +208,7 @@ class BlockEngine(Leaving):
             site = state.text.sites.get(pc - self.isa.breakpoint.pc_advance)
             if site is not None:
                 # Something else than a terminator has led it out of its plan.
-                self._astray(state, site.address)
+                self.walk.astray(state, site.address)
                 return True
             if self._exclusives.met(state.thread, pc, info.code):
                 return True
@@ -213,40 +226,30 @@ class BlockEngine(Leaving):
         self._settle(thread)
         state = self._running.get(thread.tid)
         if state is not None:
-            self._no_longer_running(state)
+            self.barrier.no_longer_running(state)
         self.resume(thread, number)
 
     def interrupted(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)
-        if state is not None and self._owes_trap(state):
+        if state is not None and self._hits.owes_trap(state):
             state.owed = True
         else:
             self._settle(thread, trap_due=True)
-
-    def _owes_trap(self, state: BlockThread) -> bool:
-        """Whether a thread that has stopped before the kernel takes signals has met a breakpoint, run or
-        stepped, and is yet to report that. Where the pc does not tell, it may be about to meet it."""
-        pc = self._pc(state.thread.tid)
-        if state.plan is not None:
-            return pc in state.plan.ends and bool(
-                self.isa.breakpoint.pc_advance or trap_pending(state.thread.tid)
-            )
-        return not state.watched and self._may_be_hit(state, pc) and trap_pending(state.thread.tid)
 
     def stopped(self, thread: TracedThread) -> None:
         self.interrupted(thread)
         state = self._running.get(thread.tid)
         if state is not None:
-            self._no_longer_running(state)
+            self.barrier.no_longer_running(state)
 
     def _settle(self, thread: TracedThread, *, trap_due: bool = False) -> None:
         state = self._running.get(thread.tid)
         if state is not None and state.watched:
-            self._unwatch(state)
+            self.watch.unwatch(state)
         if state is None or state.plan is None:
             super()._settle(thread, trap_due=trap_due)
         else:
-            self._stand(state, self._pc(thread.tid) & ADDRESS_MASK)
+            self.walk.stand(state, self._pc(thread.tid) & ALL_64)
             state.suspect = True
 
     def resume(self, thread: TracedThread, number: int = 0) -> None:
@@ -255,11 +258,11 @@ class BlockEngine(Leaving):
             run_free(thread, number)
         elif number:
             if state.plan is not None:
-                self._stand_at(state, state.block, state.index)
+                self.walk.stand_at(state, state.block, state.index)
             ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
             state.carried = False
         else:
-            self._go(state)
+            self.runner.go(state)
 
     # -- terminators
 
@@ -272,7 +275,7 @@ class BlockEngine(Leaving):
         registers at hand: count, and go on."""
         state.owed = False
         if not path.rows:
-            path.rows = tuple(self._row(state, node) for node in path.nodes)
+            path.rows = tuple(self.planner.row(state, node) for node in path.nodes)
         for row in path.rows:
             state.tally.complete(row)
         tid = state.thread.tid
@@ -281,12 +284,12 @@ class BlockEngine(Leaving):
             return
         state.carried = True
         try:
-            self._enter(state, self._view[self._pc_index])
+            self.walk.enter(state, self._view[self._pc_index])
         except OSError:
             if not killed(tid):
                 raise
             return
-        self._go(state)
+        self.runner.go(state)
 
     def _refused(self, state: BlockThread, path: Path) -> None:
         """Only the processor can execute the path's terminator: let it, without a breakpoint."""
@@ -296,10 +299,10 @@ class BlockEngine(Leaving):
         registers = state.thread.registers()
         setattr(registers, self.isa.registers.pc, node.site.address)
         state.thread.set_registers(registers)
-        self._walked(state, path.nodes[:-1])
-        self._stand_at(state, node, len(node.code) - 1)
-        self._bar(state.text, [node.site], state)
-        self._go(state)
+        self.walk.walked(state, path.nodes[:-1])
+        self.walk.stand_at(state, node, len(node.code) - 1)
+        self.barrier.bar(state.text, [node.site], state)
+        self.runner.go(state)
 
     # -- lives
 
@@ -315,10 +318,10 @@ class BlockEngine(Leaving):
             pc = taken_at(self.isa, thread)
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
-        state = BlockThread(thread, tally, record, self._texts[process], self._nodes[record])
+        state = BlockThread(thread, tally, record, self.spaces.texts[process], self.spaces.nodes[process])
         self._running[thread.tid] = state
         self._states[thread.tid] = state
-        self._enter(state, pc)
+        self.walk.enter(state, pc)
         hold(self.isa, state)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
@@ -333,9 +336,9 @@ class BlockEngine(Leaving):
                 site = path.nodes[-1].site
                 assert site is not None
                 pc = site.address
-            self._stand(state, pc)
+            self.walk.stand(state, pc)
         super().exiting(thread, in_exec)
-        self._no_longer_running(state)
+        self.barrier.no_longer_running(state)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._running.pop(thread.tid, None)
@@ -346,6 +349,65 @@ class BlockEngine(Leaving):
             self._lost += 1
             state.plan = None
             self._states.pop(thread.tid)
-            self._leave(state, state.index)
+            self.walk.leave(state, state.index)
+        text = self.spaces.texts.get(thread.process)
         super().gone(thread)
-        self._no_longer_running(state)
+        if self.leaving and text is not None:
+            self.detacher.halted(thread.tid, text)
+            self.barrier.give_back(text)
+        self.barrier.no_longer_running(state)
+
+    def leave(self) -> None:
+        if not self.leaving:
+            self.detacher.begin()
+        super().leave()
+
+    def part(self, thread: TracedThread) -> bool:
+        self.detacher.part(thread)
+        return True
+
+    def homing(self) -> BlockHoming:
+        from livepro.engines.block.homing import BlockHoming
+
+        return BlockHoming(self.isa, self._running, self.spaces.texts, self.watch.hardware)
+
+    # -- processes
+
+    def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
+        super().process_started(process, parent)
+        self.spaces.begin(process, parent)
+
+    def process_ended(self, process: TracedProcess) -> None:
+        super().process_ended(process)
+        self.spaces.end(process)
+
+    def let_go(self, tid: int, parent: TracedProcess) -> bool:
+        return self.spaces.let_go(tid, parent)
+
+    # -- what threads may do before they ask
+
+    def _ahead(self, state: StepThread) -> int:
+        assert isinstance(state, BlockThread)
+        return len(state.block.code) if state.plan is None else state.plan.length
+
+    def _text_at(self, state: StepThread, address: int, size: int) -> bytes:
+        assert isinstance(state, BlockThread)
+        return self.planner.text_at(state, address, size)
+
+    # -- at the end
+
+    def _summarise(self) -> None:
+        """Say what the user must know to read the counts."""
+        self.stats["barred"] = self.barrier.barred
+        self._exclusives.tell(self.warnings)
+        if self._lost:
+            self.warnings.append(
+                f"{self._lost} threads were killed without a word on how far they had come; up to "
+                f"{LONGEST} blocks of each are not counted."
+            )
+        led = self.walk.strays + self.walk.unexplained
+        if led:
+            self.warnings.append(
+                f"{led} times a thread was led elsewhere by something else than "
+                "the instruction it executed; counts may be off by as many blocks."
+            )

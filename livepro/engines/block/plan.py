@@ -11,7 +11,7 @@ which of them it has executed.
 from __future__ import annotations
 
 from livepro.engines.block.text import Site
-from livepro.engines.stepping import StepBlock
+from livepro.engines.step.stepping import StepBlock
 from livepro.isa.base import Carry, CodeBlock, Quirk
 from livepro.model import Flow
 

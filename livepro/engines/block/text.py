@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from livepro.isa.base import Breakpoint, Carry
@@ -70,6 +71,10 @@ class PlaceSet:
         first, behind = start >> _PAGE_BITS, (end + _PAGE - 1) >> _PAGE_BITS
         for page in [p for p in self._masks if first <= p < behind]:
             del self._masks[page]
+
+    def add_to(self, other: PlaceSet) -> None:
+        """Have another set, which has none of these pages, hold the same places, too."""
+        other._masks.update(self._masks)
 
 
 class Text:
@@ -149,8 +154,15 @@ class Text:
 
     def plant(self, site: Site, memory: Memory) -> None:
         """Put the breakpoint in. Raises OSError where nothing is mapped."""
-        memory.write(site.address, self.breakpoint.code)
         site.planted = True
+        try:
+            memory.write(site.address, self.breakpoint.code)
+        except OSError:
+            # A breakpoint that nobody knows of would end the program: what may be there of it goes.
+            with contextlib.suppress(OSError):
+                memory.write(site.address, site.original)
+            site.planted = False
+            raise
 
     def lift(self, site: Site, memory: Memory) -> None:
         """Give the original bytes back."""
@@ -164,18 +176,23 @@ class Text:
         for site in self.sites.values():
             site.barred = True
             if site.planted:
-                site.planted = False
                 pages.setdefault(site.address & -_PAGE, []).append(site)
         self.closed = True
-        for page, sites in pages.items():
+        for sites in pages.values():
             # A write costs more than its length.
-            content = bytearray(memory.read(page, _PAGE + len(self.breakpoint.code)))
-            first = min(site.address for site in sites) - page
-            last = max(site.address + len(site.original) for site in sites) - page
+            first = min(site.address for site in sites)
+            last = max(site.address + len(site.original) for site in sites)
+            content = bytearray(memory.read(first, last - first))
+            if len(content) == last - first:
+                for site in sites:
+                    at = site.address - first
+                    content[at : at + len(site.original)] = site.original
+                memory.write(first, bytes(content))
+            else:  # it could not be read
+                for site in sites:
+                    memory.write(site.address, site.original)
             for site in sites:
-                at = site.address - page
-                content[at : at + len(site.original)] = site.original
-            memory.write(page + first, bytes(content[first:last]))
+                site.planted = False
 
     def forget(self, site: Site) -> None:
         """Drop a site, whatever stands there now."""
@@ -218,26 +235,33 @@ class Text:
             copy = child.site(site.address, site.original, site.carry)
             copy.planted = site in planted
             copy.barred = site.barred
-        child._insides._masks.update(self._insides._masks)
-        child._free._masks.update(self._free._masks)
+        self._insides.add_to(child._insides)
+        self._free.add_to(child._free)
         return child
 
     def restore(self, memory: Memory) -> None:
-        """Give `memory`, a copy of this address space, all original bytes back."""
+        """Give `memory`, this address space or a copy of it, all original bytes back. Raises OSError where
+        they cannot be written to what is there."""
         for site in _planted(self.sites.values(), memory, self.breakpoint.code):
-            memory.write(site.address, site.original)
+            try:
+                memory.write(site.address, site.original)
+            except OSError:
+                if memory.read(site.address, 1):  # else nothing is mapped there any more
+                    raise
 
 
 def _planted(sites: Iterable[Site], memory: Memory, code: bytes) -> Iterator[Site]:
-    """Those of `sites` where the breakpoint `code` stands in `memory`. Each page is read once."""
+    """Those of `sites` where the breakpoint `code` stands in `memory`, or may stand as it cannot be read.
+    Each page is read once."""
     pages: dict[int, list[Site]] = {}
     for site in sites:
         pages.setdefault(site.address & -_PAGE, []).append(site)
     for page, here in pages.items():
-        content = memory.read(page, _PAGE)
+        content = memory.read(page, _PAGE + len(code))
         for site in here:
             at = site.address - page
-            if content[at : at + len(code)] == code:
+            stands = content[at : at + len(code)]
+            if stands == code or (site.planted and len(stands) < len(code)):
                 yield site
 
 

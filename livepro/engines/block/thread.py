@@ -5,7 +5,7 @@ from __future__ import annotations
 from livepro.engines.block.plan import Node, Plan
 from livepro.engines.block.text import Text
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.stepping import StepThread
+from livepro.engines.step.stepping import StepThread
 from livepro.isa.base import CodeBlock, Quirk
 from livepro.linux.vm import Words
 from livepro.model import Flow

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from livepro.engines.translate.backend import Backend
+    from livepro.engines.translate.translator.backend import Backend
 
 MACHINES = ("x86_64", "aarch64")
 """Machines that the engine can run on, as `uname -m` names them."""
@@ -21,5 +21,5 @@ PREFERRED = ("x86_64",)
 
 def backend_for(machine: str) -> Backend:
     """The engine's part for one of `MACHINES`."""
-    backend: Backend = import_module(f"livepro.engines.translate.{machine}").BACKEND
+    backend: Backend = import_module(f"livepro.engines.translate.translator.{machine}").BACKEND
     return backend

@@ -1,343 +1,293 @@
 """The translate engine: threads run from a code cache that counts, and stop only for what is new.
 
-Here are the lives of processes and threads: mapping livepro's memory into an
-image, giving each thread an area for its counters, forks, and what was counted.
+Here it is put together from its parts; `docs/architecture.md` leads through them.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Container, Sequence
+import gc
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.base import Engine, EngineOptions
 from livepro.engines.live import LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
-from livepro.engines.translate import layout, memory
-from livepro.engines.translate.actions import SignalActions
-from livepro.engines.translate.backend import WHEN_TOLD
-from livepro.engines.translate.intervals import IntervalClock
-from livepro.engines.translate.keeping import keep
-from livepro.engines.translate.live import translated
-from livepro.engines.translate.regions import Regions
-from livepro.engines.translate.space import EAGER, CodeSpace
-from livepro.engines.translate.thread import Mode, TranslatedThread
-from livepro.engines.window import BETWEEN
+from livepro.engines.region import Arrival
+from livepro.engines.translate import backend_for
+from livepro.engines.translate.counting.ledger import Ledger
+from livepro.engines.translate.counting.live import translated
+from livepro.engines.translate.counting.statistics import Statistics
+from livepro.engines.translate.counting.writing_down import write_down
+from livepro.engines.translate.lifecycle.attaching import Attacher
+from livepro.engines.translate.lifecycle.detaching import Detacher
+from livepro.engines.translate.lifecycle.lives import ThreadLives
+from livepro.engines.translate.lifecycle.opening import CacheOpener
+from livepro.engines.translate.persist.keeping import keep
+from livepro.engines.translate.signals.actions import SignalActions
+from livepro.engines.translate.signals.deferring import Deferral
+from livepro.engines.translate.signals.delivery import SignalDelivery
+from livepro.engines.translate.threads.calling import TargetCalls, is_event, stop_anew
+from livepro.engines.translate.threads.flush_policy import FlushPolicy
+from livepro.engines.translate.threads.metering import RegionMeter
+from livepro.engines.translate.threads.room import CacheRoom, open_persisted_cache
+from livepro.engines.translate.threads.running import ThreadRunner
+from livepro.engines.translate.threads.stops import StopQueue
+from livepro.engines.translate.threads.suspending import Suspender
+from livepro.engines.translate.threads.syscalls import SyscallMonitor
+from livepro.engines.translate.threads.table import ProgramCounter, ThreadTable
+from livepro.engines.translate.translator.emitted import Countdown
+from livepro.engines.window import Counts, Position, Vectors
+from livepro.isa.base import Isa
 from livepro.linux import ptrace
-from livepro.linux.vm import shares_handlers, shares_memory
+from livepro.linux.vm import shares_handlers
 from livepro.tracee import TracedProcess, TracedThread
 
 if TYPE_CHECKING:
-    from livepro.engines.translate.homing import TranslateHoming
+    from livepro.engines.translate.lifecycle.homing import TranslateHoming
+
+LONG = 10_000_000
+"""Instructions in an interval that may end in a few stops."""
 
 
-class TranslateEngine(Regions):
-    """See `livepro.engines.base.Engine`."""
+class TranslateEngine(Engine):
+    """See `livepro.engines.base.Engine`.
+
+    `table` are the threads and code caches, `ledger` what threads have executed. `runner` lets them run from
+    the cache and answers their stops, `delivery` gives them signals; `attacher` takes threads over,
+    `detacher` lets them go, `suspender` brings all to rest, `metering` keeps to a region. `opener` and `room`
+    make code caches and what is in them, `lives` has threads begin and end. `syscalls` sees to system calls
+    that matter, `deferral` to threads that signals leave no time, `stops` to the order of stops.
+    """
+
+    detacher: Detacher
+    metering: RegionMeter
+    lives: ThreadLives
 
     name = "translate"
     notices_children = True
+    takes_singly = True
 
-    def thread_started(self, thread: TracedThread) -> None:
-        process = thread.process
-        record = self.records[process]
-        tally = ThreadTally(thread, record.store, None)
-        self.control.enrol(record, tally)
-        if not process.measured:
-            return
-        if thread.attached:
-            self._check_takeable(thread)
-            self._abort_sequence(thread)  # calls made as the thread would make the kernel forget it
-        space = self._spaces.get(process)
-        if space is None:
-            inherited = self._inherited.pop(process, None)
-            if inherited is not None:
-                space = self._inherit(thread, inherited)
-            else:
-                space = self._open_running(thread) if process.attached else self._open(thread)
-        area = self._take_area(thread, space)
-        state = TranslatedThread(thread, record, tally, space, area)
-        state.words[: layout.COUNTERS // 8] = 0
-        state.keep_countdown(self._countdown)
-        self._record(state)
-        self._backend.prepare_return(state.words, space.memory.area_address(area), space.resume)
-        if self.options.cut is not None:
-            state.clock = IntervalClock(state.counters, state.budget, tally, space, self.options.cut)
-            if self.control.paused:
-                state.clock.freeze(BETWEEN)
-        self._enrol_share(state)
-        self._states[thread.tid] = state
-        if thread.attached:
-            for mapping in self._foreseen.pop(process, ()):
-                self._open_module(state, mapping)
-            if self._take(state):
-                self._backend.enter_area(thread.tid, space.memory.area_address(area), state.words)
-                return
-        pc = self._pc(thread.tid)
-        place = space.locate(pc)
-        if place is not None:
-            # Born of a system call in the cache: it goes on behind it.
-            pc = place.pc
-            registers = thread.registers()
-            self._backend.behind_syscall(registers, pc)
-            thread.set_registers(registers)
-        state.program_base = self._backend.enter_area(
-            thread.tid, space.memory.area_address(area), state.words, inherited=place is not None
+    def __init__(self, isa: Isa, options: EngineOptions) -> None:
+        super().__init__(isa, options)
+        tracer, region = self.tracer, self.region
+        self.backend = backend = backend_for(isa.name)
+        backend.check_processor()
+        metered = options.region is not None and options.region.metered
+        self.countdown = countdown = self._count_down(metered=metered)
+        self.table = table = ThreadTable()
+        self.pc = pc = ProgramCounter(isa)
+        self.calls = calls = TargetCalls(isa, backend)
+        self.deferral = deferral = Deferral(isa, tracer)
+        self.stops = stops = StopQueue(tracer, deferral)
+        self.syscalls = syscalls = SyscallMonitor(isa, backend, tracer, deferral, self.inprocess.sizes)
+        self._persisted = persisted = open_persisted_cache(isa, options, backend, syscalls.watched, countdown)
+        # Some parts ask others that are made after them, when they are used and not before.
+        self.ledger = ledger = Ledger(isa, table, pc, countdown, lambda *left: self.metering.leaves(*left))
+        self.suspender = suspender = Suspender(
+            *(isa, backend, tracer, table, pc, stops, countdown, self.woken),
+            resynchronise=lambda state: self.metering.resynchronise(state),
         )
-        start = self._translate(state, pc, eager=0 if thread.attached else EAGER)
-        if start is None:
-            self._prepare_native(state, pc)  # it will fault there
-        else:
-            self._lead(thread.tid, start)
+        flushes = FlushPolicy(isa, tracer, table, pc, suspender, persisted)
+        self.room = room = CacheRoom(isa, backend, tracer, table, calls, syscalls, flushes, persisted)
+        self.runner = runner = ThreadRunner(
+            *(isa, backend, tracer, table, pc, stops, ledger, deferral, syscalls, room, self.inprocess),
+            detaching=lambda: self.detacher,
+            metering=lambda: self.metering,
+        )
+        self.delivery = delivery = SignalDelivery(
+            *(isa, backend, tracer, table, pc, ledger, deferral, syscalls, room, runner), part=self.part
+        )
+        self.detacher = Detacher(
+            *(isa, backend, tracer, table, pc, calls, ledger, deferral, syscalls, runner.native),
+            *(delivery.translation, lambda state: self.lives.close(state)),
+        )
+        self.metering = metering = RegionMeter(
+            *(isa, backend, tracer, region, options.region, table, ledger, suspender, runner)
+        )
+        self.opener = opener = CacheOpener(
+            isa, backend, options, region, countdown, table, pc, calls, syscalls
+        )
+        self.attacher = attacher = Attacher(isa, backend, tracer, table, pc, stops, calls, room, persisted)
+        self.lives = ThreadLives(
+            *(isa, backend, options, self.control, countdown, table, pc, ledger, deferral, syscalls, room),
+            *(opener, attacher, suspender, runner.native, metering),
+        )
+        self._statistics = Statistics()
 
-    def _record(self, state: TranslatedThread) -> None:
-        """Begin a thread's event stream, if there are any."""
-        recorder, recording = self.options.stream, state.space.emitter.recording
-        if recorder is not None and recording is not None:
-            # A forked child's copies name blocks as its parent's do.
-            recorder.image(state.record, self.isa).blocks = recording.blocks
-            stream = recorder.thread(state.thread, state.record, self.isa)
-            from livepro.engines.translate.recorded import TranslateTrace
+    def _count_down(self, *, metered: bool) -> Countdown:
+        """How threads count down to the end of an interval, or of their share of a region."""
+        cut = self.options.cut
+        if cut is not None and not metered and cut(0) >= LONG:
+            return self.backend.countdown
+        return Countdown.BUDGET if metered or cut is not None else Countdown.NONE
 
-            state.trace = TranslateTrace(recorder, stream, recording.blocks, state.words, self.isa)
+    def run(self) -> None:
+        # Hundreds of thousands of small objects that live to the end: the cycle
+        # collector would look through them again and again, and find nothing.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self.runner.watch(self.attacher.next_stop)
+        finally:
+            if collecting:
+                gc.enable()
+        self.finish()
+        self.stats |= self._statistics.document(self.stops.count, self.room.seconds, self.runner.missed)
+
+    # -- processes
+
+    def look_ahead(self, process: TracedProcess) -> None:
+        self.attacher.look_ahead(process)
+
+    def entered(self, process: TracedProcess) -> None:
+        self.attacher.entered(process)
 
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
-        actions = SignalActions()
-        if parent is not None and parent in self._spaces:
-            self._inherited[process] = self._spaces[parent]
-            actions = self._actions[parent]
-            if not shares_handlers(self._numbers["kcmp"], process.pid, parent.living):
+        actions, table = SignalActions(), self.table
+        if parent is not None and parent in table.spaces:
+            table.inherited[process] = table.spaces[parent]
+            actions = self.syscalls.actions[parent]
+            if not shares_handlers(self.isa.syscalls.numbers["kcmp"], process.pid, parent.living):
                 actions = actions.copy(process.pid)
-        self._actions[process] = actions
+        self.syscalls.actions[process] = actions
 
-    def _inherit(self, thread: TracedThread, space: CodeSpace) -> CodeSpace:
-        """The code space of a forked child: its parent's, if they share memory until an
-        exec (vfork), else a copy."""
-        process = thread.process
-        if not self._shares_memory(process.pid, space.process.living):
-            sharing = self._sharing(thread, space.gadget)
-            create = sharing.create
-            # One thread comes through a fork: one window of areas will do.
-            data, areas = space.memory.data, space.memory.windows[0]
-            memories = memory.ThreadAreas(
-                create(data.size, data.base, executable=False, copy=(data, space.memory.used_data())),
-                [create(areas.size, areas.base, executable=False, copy=(areas, []))],
-            )
-            with contextlib.nullcontext() if space.guard is None else space.guard.checking():
-                caches = [
-                    create(g.file.size, g.file.base, executable=True, copy=(g.file, space.used(g)))
-                    for g in space.grounds
-                ]
-            space = space.fork(process, memories, caches)
-            self._free_areas[space] = []
-        self._spaces[process] = space
-        return space
+    def process_ended(self, process: TracedProcess) -> None:
+        self.syscalls.actions.pop(process, None)
+        space = self.table.spaces.pop(process, None)
+        if space is not None:
+            write_down(self.records[process], space, self.control.snapshots)
+        super().process_ended(process)
+        if space is not None:
+            if space.trust.guard is not None and space not in self.table.spaces.values():
+                space.trust.guard.close()
+                self._statistics.add_guard(space.trust.guard)
+            self._statistics.add(space)
+            if self._persisted is not None:
+                keep(space, self._persisted, self.isa.describe)
 
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """Put a child that runs from its copy of the cache back into its own code. One that
         shares its parent's memory stays translated until it execs."""
-        space = self._spaces.get(parent)
+        space = self.table.spaces.get(parent)
         if space is None:
             return True
-        if self._shares_memory(tid, parent.living):
+        if self.opener.shares_memory(tid, parent.living):
             return False
-        structure = self.isa.registers.structure
-        registers = ptrace.get_registers(tid, structure)
-        place = space.locate(getattr(registers, self.isa.registers.pc))
+        registers = ptrace.get_registers(tid, self.isa.registers.structure)
+        place = space.memory.locate(getattr(registers, self.isa.registers.pc))
         if place is not None:
-            self._backend.behind_syscall(registers, place.pc)
+            self.backend.behind_syscall(registers, place.pc)
             setattr(registers, self.isa.registers.pc, place.pc)
-        self._backend.let_go(tid, registers)
-        self._give_handlers_back(parent, tid, space)
-        self._take_down(parent, tid, space)
+        self.backend.let_go(tid, registers)
+        self.detacher.give_handlers_back(parent, tid, space)
+        self.detacher.take_down(parent, tid, space)
         return True
 
-    def _shares_memory(self, one: int, other: int) -> bool:
-        return bool(shares_memory(self._numbers["kcmp"], one, other))
+    # -- threads
 
-    def _take_area(self, thread: TracedThread, space: CodeSpace) -> int:
-        """The index of an unused area; a window more is mapped if there is none."""
-        free = self._free_areas[space]
-        if free:
-            return free.pop()
-        if space.users == space.memory.room:
-            sharing = self._sharing(thread, space.gadget)
-            place = memory.areas_address(thread.process.space)
-            space.memory.windows.append(sharing.create(layout.AREAS_SIZE, place, executable=False))
-            thread.process.remapped()
-        space.users += 1
-        return space.users - 1
+    def thread_started(self, thread: TracedThread) -> None:
+        record = self.records[thread.process]
+        tally = ThreadTally(thread, record.store, None)
+        self.control.enrol(record, tally)
+        if thread.process.measured:
+            self.lives.begin(thread, record, tally)
 
-    def _open(self, thread: TracedThread) -> CodeSpace:
-        """Map livepro's memory into a process that has just begun an image."""
-        # At the exec stop the kernel has yet to store that call's result: let it leave the call.
-        mask = ptrace.signal_mask(thread.tid)
-        ptrace.set_signal_mask(thread.tid, memory.HELD_OFF)
-        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid)
-        ptrace.set_signal_mask(thread.tid, mask)
-        if interrupted:
-            ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)
-        entry = self._pc(thread.tid)
-        text = thread.read(entry, len(self._backend.gadget))
-        thread.write(entry, self._backend.gadget)
-        try:
-            return self._lay_out(thread, entry)
-        finally:
-            thread.write(entry, text)
+    def trapped(self, thread: TracedThread) -> None:
+        self.delivery.trapped(thread)
 
-    def _lay_out(
-        self, thread: TracedThread, gadget: int, made: list[memory.SharedFile] | None = None
-    ) -> CodeSpace:
-        process = thread.process
-        sharing = self._sharing(thread, gadget)
-        made = [] if made is None else made
-        data = sharing.create(layout.DATA_SIZE, memory.data_address(process.space), executable=False)
-        made.append(data)
-        areas = sharing.create(layout.AREAS_SIZE, memory.areas_address(process.space), executable=False)
-        made.append(areas)
-        process.remapped()
-        base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
-        cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
-        emitter = self._backend.emitter(data.base, self._watched, self._countdown)
-        if self.options.stream is not None:
-            emitter.record(self.options.stream.image(self.records[process], self.isa).blocks)
-        space = CodeSpace(process, memory.ThreadAreas(data, [areas]), self._backend, self._reader, emitter)
-        space.region = self.region
-        space.limit(self.options.cache_size)
-        space.add_cache(cache)
-        for number, when in self._watched.items():
-            data.map[layout.WATCHED + number] = when != WHEN_TOLD
-        process.remapped()
-        self._spaces[process] = space
-        self._free_areas[space] = []
-        return space
+    def signalled(self, thread: TracedThread, number: int) -> None:
+        self.delivery.signalled(thread, number)
+
+    def interrupted(self, thread: TracedThread) -> None:
+        self.suspender.interrupted(thread)
+        self.delivery.interrupted(thread)
+
+    def stopped(self, thread: TracedThread) -> None:
+        super().stopped(thread)
+        info = ptrace.signal_info(thread.tid)
+        if info is not None and not is_event(info):
+            stop_anew(thread.tid)  # calls made when it was taken over have brought it out of the stop
+
+    def resume(self, thread: TracedThread, number: int = 0) -> None:
+        self.delivery.resume(thread, number)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
-        super().exiting(thread, in_exec)
-        state = self._states.get(thread.tid)
-        if state is None:
-            return
-        if state.mode in (Mode.RUNNING, Mode.SETTLING) and not in_exec:
-            self._leave_counter(state)
-            pc = self._pc(thread.tid)
-            place = state.space.locate(pc)
-            if place is not None:
-                if place.at_rep:
-                    self._refund(state, place, thread.registers())
-                counted, _ = place.block.charge(pc)
-                if state.trace is not None:
-                    state.trace.exits_at(place.block, pc)
-                self._uncount(state, place.block, place.executed, counted=counted)
-        elif state.native is not None and state.native.block is not None:
-            stop = state.native
-            executed = stop.index + (in_exec or self._pc(thread.tid) != state.at)
-            self._uncount(state, state.native.block, executed, counted=stop.counted)
-        self._close(state)
+        self.lives.exiting(thread, in_exec=in_exec)
 
     def gone(self, thread: TracedThread) -> None:
-        state = self._states.get(thread.tid)
-        if state is not None:
-            self._close(state)
-        space = self._spaces.get(thread.process)
+        self.lives.gone(thread)
+        space = self.table.spaces.get(thread.process)
         if space is not None:
-            self._done_with(thread.process, space)
+            self.detacher.done_with(thread.process, space)
 
-    def _close(self, state: TranslatedThread) -> None:
-        """Take a thread's counters down and give its area back."""
-        super()._close(state)
-        if state.trace is not None:
-            state.trace.end()
-        state.space.generated.repair()
-        self._deferring.pop(state.thread.tid, None)
-        self._changing.discard(state.thread.tid)
-        if state.space.guard is not None:
-            state.space.guard.moved(state.thread.tid)
-        with state.space.moving():
-            if self._states.get(state.thread.tid) is state:
-                del self._states[state.thread.tid]
-            self._collect(state)
-            state.words[: layout.COUNTERS // 8] = 0
-            state.counters.clear()
-            state.tally.close(state.space.lengths())
-        self._free_areas[state.space].append(state.area)
+    # -- letting go
 
-    @staticmethod
-    def _collect(state: TranslatedThread) -> None:
-        if state.clock is not None:
-            state.clock.finish()
-        counters = state.counters.all()
-        state.space.executed(counters)
-        tally = state.tally
-        for slot in np.flatnonzero(counters).tolist():
-            tally.entries[slot] += int(counters[slot])
-        tally.rep_iterations += int(state.words[layout.REP_ITERATIONS // 8])
+    def leave(self) -> None:
+        if not self.leaving:
+            self.detacher.begin()
+        super().leave()
+
+    def part(self, thread: TracedThread) -> bool:
+        return self.detacher.part(thread)
 
     def homing(self) -> TranslateHoming:
-        """See `Engine`."""
-        from livepro.engines.translate.homing import TranslateHoming
+        from livepro.engines.translate.lifecycle.homing import TranslateHoming
 
-        return TranslateHoming(
-            self.isa, self._backend, self._states, self._spaces, self._inherited, self._actions, self._calls
-        )
+        return TranslateHoming(self.isa, self.backend, self.table, self.syscalls.actions, self.calls.by)
 
-    # -- what the engine delivers
+    # -- what a region needs
 
-    def process_ended(self, process: TracedProcess) -> None:
-        self._actions.pop(process, None)
-        space = self._spaces.pop(process, None)
-        if space is not None:
-            self._write_down(self.records[process], space)
-        super().process_ended(process)
-        if space is not None:
-            kept = space.put_back
-            self._blocks += space.translated + len(space.cells) - kept
-            self._blocks_put_back += kept
-            self._cache_bytes += space.given_back + space.bytes
-            self._flushes += space.renewals
-            if space.guard is not None and space not in self._spaces.values():
-                space.guard.close()
-                self._trusted += space.guard.trusted
-                self._written += space.guard.writes
-            if self._shelf is not None:
-                keep(space, self._shelf, self.isa.describe)
+    def rearm(self) -> None:
+        self.metering.rearm()
 
-    def _write_down(self, record: ImageRecord, space: CodeSpace) -> None:
-        """Turn counter slots into rows of the image's own table."""
-        used: set[int] = set()
-        taken = [
-            (snapshot.counts, tally)
-            for snapshot in self.control.snapshots
-            for tally in record.tallies
-            if tally in snapshot.counts
-        ]
-        for counts, tally in taken:
-            used.update(counts[tally].rows.tolist(), (slot for slot, _ in counts[tally].partial))
-        in_intervals = np.zeros(len(space.lengths()), bool)
-        for tally in record.tallies:
-            tally.settle(space.lengths())
-            used.update(slot for slot, count in tally.entries.items() if count)
-            used.update(slot for slot, _ in tally.partial)
-            for interval in tally.intervals:
-                in_intervals[interval.rows] = True
-        used.update(np.flatnonzero(in_intervals).tolist())
-        rows = space.write_down(record.store, np.array(sorted(used), np.int64))
-        labels = space.generated.labels
-        record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}
-        record.former = np.zeros(len(rows), np.int64)
-        record.former[list(rows.values())] = list(rows)
-        for tally in record.tallies:
-            tally.rename(rows)
-        for counts, tally in taken:
-            counts[tally] = counts[tally].renamed(rows)
+    def meter(self, instructions: int) -> None:
+        self.metering.meter(instructions)
+
+    def passing(self, arrived: Mapping[int, Arrival]) -> AbstractContextManager[None]:
+        return self.metering.passing(arrived)
+
+    def called_away(self, arrived: Mapping[int, Arrival]) -> list[int]:
+        return self.metering.called_away(arrived)
+
+    @property
+    def metered_left(self) -> int:
+        return self.metering.metered_left
+
+    # -- what control, the live view and the report need
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        with self.suspender.halted():
+            yield
+
+    def raw_counts(self, tally: ThreadTally) -> Counts:
+        return self.ledger.raw_counts(tally)
+
+    def position(self, tally: ThreadTally) -> Position:
+        return self.ledger.position(tally)
+
+    def vectors(self, tally: ThreadTally) -> Vectors | None:
+        state = self.table.of(tally)
+        return None if state is None else state.clock
+
+    def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
+        state = self.table.of(tally)
+        if state is None:
+            return super().block_parts(tally, row)
+        _, code, sizes = state.space.registry.parts(row)
+        return code, sizes
 
     def lengths(self, image: ImageRecord) -> Sequence[int] | npt.NDArray[np.int64]:
-        space = self._spaces.get(image.process)
-        return super().lengths(image) if space is None else space.lengths()
+        space = self.table.spaces.get(image.process)
+        return super().lengths(image) if space is None else space.registry.lengths()
 
     def live(self, record: ImageRecord, known: Container[TracedThread] = ()) -> LiveCounts | None:
-        return translated(record, self._spaces, self._states, known)
+        return translated(record, self.table, known)
 
     @property
     def instructions(self) -> int:

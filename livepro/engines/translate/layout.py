@@ -8,7 +8,10 @@ are sparse: only what is touched costs memory.
 
 from __future__ import annotations
 
-PAGE = 4096
+import mmap
+
+PAGE = mmap.PAGESIZE
+"""Bytes of a page of memory: 4, 16 or 64 KiB on AArch64."""
 
 # -- the data window
 
@@ -21,7 +24,7 @@ DATA_ALIGNMENT = LOOKUP_ENTRIES * 8
 """Lets a lookup put the index into the address."""
 CELLS = WATCHED + (1 << 16)
 """Two 32-bit words: the first of the groups of counters in use, and the first behind them (`GROUP`)."""
-LENGTHS = CELLS + PAGE
+LENGTHS = CELLS + 0x1000
 """A 32-bit word for each counter: the instructions of its block."""
 
 # -- a thread's area
@@ -89,6 +92,7 @@ MORE = COUNTERS + MAX_SLOTS * 8
 not counted there (`allowances`)."""
 TOUCHED = MORE + MAX_SLOTS * 8
 """A byte for each group of counters: not 0 if one may have changed since the tracer took note."""
+TOUCHED_SIZE = (1 << 21) // GROUP
 RECORDS_END = 3 << 24
 """Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
 not before that in the chunk."""

@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from livepro.errors import LiveproError
 from livepro.linux import ptrace
 from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import stop_event, stop_signal
-from livepro.tracee import TracedThread
-from livepro.tracee.lending import lent
-from livepro.tracee.seccomp import unfiltered
 from livepro.tracee.stops import next_stop, sent
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
@@ -45,47 +42,6 @@ HELD_OFF = (1 << 64) - 1 & ~sum(
 
 _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
-
-
-class Injector:
-    """Makes system calls as a stopped thread, through a gadget in its memory.
-
-    The machine's system call registers come from its register layout. The
-    gadget is a system call instruction followed by a breakpoint.
-    """
-
-    def __init__(self, thread: TracedThread, layout_: Any, gadget: int) -> None:
-        self._thread = thread
-        self._layout = layout_
-        self._gadget = gadget
-
-    @property
-    def tid(self) -> int:
-        """The thread that makes the calls."""
-        return self._thread.tid
-
-    def call(self, number: int, *arguments: int) -> int:
-        """Make one system call; returns its result. Raises OSError on failure, LiveproError when
-        the process may not be made to call."""
-        with unfiltered(self._thread.tid, self._thread.process):
-            return self._call(number, *arguments)
-
-    def _call(self, number: int, *arguments: int) -> int:
-        tid, registers_of = self._thread.tid, self._layout
-        with lent(self._thread.process, tid, registers_of.structure, HELD_OFF) as registers:
-            setattr(registers, registers_of.pc, self._gadget)
-            setattr(registers, registers_of.syscall_number, number)
-            for name, value in zip(registers_of.syscall_arguments, arguments, strict=False):
-                setattr(registers, name, value & 0xFFFF_FFFF_FFFF_FFFF)
-            registers.orig_rax = 0xFFFF_FFFF_FFFF_FFFF  # no restart of the call it was in
-            ptrace.set_registers(tid, registers)
-            # Signals wait in the kernel: sent once more, they would have lost who sent them and why.
-            interrupted = run_to_trap(ptrace.PTRACE_CONT, tid)
-            after = ptrace.get_registers(tid, registers_of.structure)
-            result = int(getattr(after, registers_of.syscall_result))
-        if interrupted:
-            ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # somebody waits for that stop
-        return check_result(result, number, tid)
 
 
 def run_to_trap(request: int, tid: int) -> bool:
@@ -246,11 +202,13 @@ class Sharing:
 
 
 class ThreadAreas:
-    """The data window and the thread areas of one address space."""
+    """The data window and the thread areas of one address space; `users` areas have ever been in use."""
 
     def __init__(self, data: SharedFile, windows: list[SharedFile]) -> None:
         self.data = data
         self.windows = windows
+        self.users = 0
+        self._free: list[int] = []
         self._views: dict[int, npt.NDArray[np.uint64]] = {}
         self._lengths = np.frombuffer(data.map, np.uint32, layout.MAX_SLOTS, layout.LENGTHS)
         self._range = memoryview(data.map)[layout.CELLS : layout.CELLS + 8].cast("I")
@@ -285,9 +243,20 @@ class ThreadAreas:
         return self.windows[window].base + place * layout.AREA_SIZE
 
     @property
-    def room(self) -> int:
-        """Areas that the windows hold."""
-        return len(self.windows) * layout.AREAS_PER_WINDOW
+    def full(self) -> bool:
+        """Whether all areas that the windows hold are in use."""
+        return not self._free and self.users == len(self.windows) * layout.AREAS_PER_WINDOW
+
+    def take(self) -> int:
+        """The index of an area that is not in use, from now on in use."""
+        if self._free:
+            return self._free.pop()
+        self.users += 1
+        return self.users - 1
+
+    def give_back(self, index: int) -> None:
+        """An area is in use no longer."""
+        self._free.append(index)
 
     def table(self) -> memoryview[int]:
         """The lookup table (65,536 unsigned 64-bit words), live."""

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.translate import layout
-from livepro.engines.translate.actions import Change
-from livepro.engines.translate.allowances import AllowingCounters
-from livepro.engines.translate.budget import Budget
-from livepro.engines.translate.cache import Block, Stop
-from livepro.engines.translate.counters import ThreadCounters
-from livepro.engines.translate.emitted import Countdown
-from livepro.engines.translate.intervals import IntervalClock
-from livepro.engines.translate.space import CodeSpace
+from livepro.engines.translate.codecache.code_cache import CodeCache
+from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.codecache.stop_reasons import NativeStop
+from livepro.engines.translate.counting.allowances import AllowingCounters
+from livepro.engines.translate.counting.budget import Budget
+from livepro.engines.translate.counting.counters import ThreadCounters
+from livepro.engines.translate.counting.intervals import IntervalClock
+from livepro.engines.translate.signals.actions import Change
+from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.window import Position
 from livepro.tracee import TracedThread
 
 if TYPE_CHECKING:
-    from livepro.engines.translate.recorded import TranslateTrace
+    from livepro.engines.translate.counting.recorded import TranslateTrace
 
 NOWHERE = (-1, 0, 0)
 """See `TranslatedThread.furthest`."""
@@ -83,17 +84,17 @@ class TranslatedThread:
     )
 
     def __init__(
-        self, thread: TracedThread, record: ImageRecord, tally: ThreadTally, space: CodeSpace, area: int
+        self, thread: TracedThread, record: ImageRecord, tally: ThreadTally, space: CodeCache, area: int
     ):
         self.thread = thread
         self.record = record
         self.tally = tally
         self.space = space
         self.area = area
-        self.words = space.memory.area(area)
-        self.counters = ThreadCounters(self.words, space)
+        self.words = space.areas.area(area)
+        self.counters = ThreadCounters(self.words, space.registry)
         self.mode = Mode.RUNNING
-        self.native: Stop | None = None
+        self.native: NativeStop | None = None
         self.at = 0
         self.before: Any = None
         self.frame: tuple[int, int] | None = None
@@ -111,19 +112,19 @@ class TranslatedThread:
         self.furthest = NOWHERE
         self.led_to = 0
         self.repeating = b""
-        self.within: Block | None = None
+        self.within: Fragment | None = None
         self.trace: TranslateTrace | None = None
 
     @property
     def area_address(self) -> int:
         """Where its area is in the target."""
-        return self.space.memory.area_address(self.area)
+        return self.space.areas.area_address(self.area)
 
     def keep_countdown(self, countdown: Countdown) -> None:
         """Begin to count down as copies do."""
         if countdown is Countdown.ALLOWANCES:
-            self.words[layout.REFILL // 8] = self.space.refill.start
-            self.counters = allowing = AllowingCounters(self.words, self.space)
+            self.words[layout.REFILL // 8] = self.space.memory.refill.start
+            self.counters = allowing = AllowingCounters(self.words, self.space.registry)
             self.budget = Budget(self.words, allowing)
         else:
             self.budget = Budget(self.words)

@@ -67,11 +67,6 @@ def simd_facts(form: Form, access: Access) -> SimdFacts | None:
     )
 
 
-def is_classified(form: Form) -> bool:
-    """Whether a rule, not a default, says what the SIMD instruction `form` does (loads and stores aside)."""
-    return form.known and operation(form) is not None
-
-
 def _vectors(form: Form) -> list[Register]:
     return [register for register in form.registers if register.kind in _VECTORS]
 

@@ -69,7 +69,7 @@ function snapshots(run) {
 }
 
 // What the sections above show; anything else that a report has is an analysis that they do not know.
-const KNOWN = new Set(("schema livepro engine command exit wall_seconds interval_size instructions rep_instructions rep_iterations distinct_rep_instructions fldcw blocks region sampling warnings stats timeline snapshots processes pid ppid image machine origins methods modules functions code threads tid name intervals moments simd itypes itypes_other unpacked").split(" "));
+const KNOWN = new Set(("schema livepro engine command exit wall_seconds interval_size instructions rep_instructions rep_iterations distinct_rep_instructions fldcw blocks region sampling warnings stats timeline snapshots processes pid ppid image machine origins methods modules functions code inlined threads tid name intervals moments simd itypes itypes_other unpacked").split(" "));
 const TITLES = { caches: "Caches", cachesim: "Caches", cache: "Caches", branches: "Branches", branch: "Branches", mica: "MICA", simpoint: "SimPoint", simpoints: "SimPoint", regions: "Regions" };
 
 /** Analyses of any kind, wherever in the report they are: tables of lists of rows, pairs of the rest. */

@@ -52,6 +52,11 @@ function functions(run) {
     if (!process.code) detail.append(el("p", { class: "note" }, "This report was written without blocks: a run with --json, without --no-code, has them."));
   }
 
+  // The function whose code a block is where that was inlined into another one, and the chain up to that one.
+  const chain = (blocks, row) => process.inlined?.[blocks.id[row]] || [];
+  const innermost = (blocks, row) => chain(blocks, row)[0]?.function || "";
+  const within = (blocks, row) => chain(blocks, row).map((f, n, all) => `${f.function}${f.file ? ` ${base(f.file)}:${f.line}` : ""}${n + 1 < all.length ? ", in " : ""}`).join("");
+
   const blockColumns = (blocks, counted, names) => [
     { title: "block", num: true, width: 80, get: (row) => blocks.id[row] }, { title: "at", num: true, width: 130, mono: true, get: (row) => blocks.offset[row], show: (row) => hex(blocks.offset[row]) },
     ...(names ? [{ title: "function", mono: true, get: (row) => functionName(process.functions[blocks.fn[row]]) }, { title: "module", width: 170, get: (row) => base(process.functions[blocks.fn[row]].module) }] : []),
@@ -59,6 +64,7 @@ function functions(run) {
     { title: "executions", num: true, width: 140, get: (row) => counted.entries[row], show: (row) => full(counted.entries[row]) },
     { title: "instructions", num: true, width: 150, get: (row) => counted.instructions[row], show: (row) => full(counted.instructions[row]), bar: (row) => counted.instructions[row] / whole() },
     { title: "share", num: true, width: 80, get: (row) => counted.instructions[row], show: (row) => percent(counted.instructions[row], whole()) },
+    ...(Object.keys(process.inlined || {}).length ? [{ title: "inlined", mono: true, get: (row) => innermost(blocks, row) }] : []),
   ];
 
   async function allBlocks() {
@@ -90,7 +96,8 @@ function functions(run) {
       { title: "executions", num: true, width: 150, get: (l) => l.executions, show: (l) => (l.source ? "" : full(l.executions)), bar: (l) => (l.executions || 0) / most },
       { title: "instruction", mono: true, get: (l) => l.text },
     ], { caption: title, sortable: false, filter: false, height: 480 });
-    into.replaceChildren(el("div", { class: "crumbs" }, el("h3", {}, title), back ? el("button", { type: "button", onclick: back }, "Whole function") : ""), table.box);
+    const inlined = rows.length === 1 ? within(blocks, rows[0]) : "";
+    into.replaceChildren(el("div", { class: "crumbs" }, el("h3", {}, title), back ? el("button", { type: "button", onclick: back }, "Whole function") : ""), inlined ? el("p", { class: "note" }, `Inlined: ${inlined}`) : "", table.box);
     table.draw();
   }
 

@@ -1,0 +1,405 @@
+"""The blocks of one code cache: by counter slot what they are, by address which slot is in force.
+
+Blocks that were put back from kept translations (`keeping`) are looked into only
+when somebody asks what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.recording import BlockStore, located
+from livepro.engines.translate.codecache.arenas import CacheMemory
+from livepro.engines.translate.codecache.cache import Cache, Caches
+from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.codecache.generations import EvictedBlock
+from livepro.engines.translate.codecache.stop_reasons import BudgetStop, ChangedStop, ChunkStop, NativeStop
+from livepro.engines.translate.coherence.generated import GeneratedCode
+from livepro.engines.translate.counting.counters import HALVES, Cells
+from livepro.engines.translate.memory import ThreadAreas
+from livepro.engines.translate.persist.module import PersistedModule
+from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
+from livepro.engines.translate.translator.emitted import Check
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.unrolled import Unrolled
+from livepro.linux.proc import Mapping
+from livepro.tracee import TracedProcess
+
+
+class Restored(NamedTuple):
+    """Blocks that were put back: their slots from `first` on, what they are, and the module's own."""
+
+    first: int
+    persisted: PersistedModule
+    module: Mapping
+
+
+class BlockRegistry:
+    """All blocks that one code cache has or had fragments of.
+
+    `slots` leads from the program's address of a block to the slot of the fragment in force; by slot there
+    are `starts` of fragments, `mappings` and blocks (`block`). `cells` are the counters in use, `unrolled`
+    the slots of further fragments of one block. `versions` are fragments of code that may change, by address
+    and bytes. `epoch` is odd while counts are moved from one place to another (`moving`).
+    """
+
+    def __init__(
+        self,
+        process: TracedProcess,
+        areas: ThreadAreas,
+        memory: CacheMemory,
+        generated: GeneratedCode,
+        backend: Backend,
+        reader: Reader,
+        emitter: Emitter,
+    ) -> None:
+        self.cells = Cells(HALVES[0], original=True)
+        self.unrolled = Unrolled()
+        self.epoch = 0
+        self.slots: dict[int, int] = {}
+        self.starts: list[int] = []
+        self.mappings: list[Mapping | None] = []
+        self.versions: dict[tuple[int, bytes], Fragment] = {}
+        self._process = process
+        self._areas = areas
+        self._memory = memory
+        self._generated = generated
+        self._backend = backend
+        self._reader = reader
+        self._emitter = emitter
+        self._blocks: list[Fragment | EvictedBlock | None] = []
+        self._restored: list[Restored] = []
+        self._known: dict[tuple[int, bytes, object], int] = {}
+        self._reserved: dict[tuple[int, bytes], int] = {}
+        self._lengths = np.zeros(0, np.int64)
+        self._counting = Lock()  # other threads ask for lengths, too
+        self._executions = np.zeros(0, np.int64)
+
+    def fork_into(self, child: BlockRegistry) -> None:
+        """Let a forked child's registry know the same."""
+        child.cells = self.cells.copy()
+        child.unrolled = self.unrolled.copy()
+        child.slots = self.slots.copy()
+        child.starts = self.starts.copy()
+        child.mappings = self.mappings.copy()
+        child.versions = self.versions.copy()
+        child._restored, child._known = self._restored.copy(), self._known.copy()
+        child._blocks = self._blocks.copy()
+        child._reserved = self._reserved.copy()
+        child._lengths = self._lengths
+
+    # -- what there is
+
+    @property
+    def counting(self) -> tuple[Cells, ...]:
+        """The generations of counters that may hold counts."""
+        flushed = self._memory.flushed
+        return (self.cells,) if flushed is None else (flushed.cells, self.cells)
+
+    @property
+    def put_back(self) -> int:
+        """Blocks whose fragments were put back from earlier runs."""
+        return sum(len(restored.persisted) for restored in self._restored)
+
+    def find(self, pc: int) -> Fragment | None:
+        """The fragment in force for the program's address `pc`, None if there is none."""
+        slot = self.slots.get(pc)
+        return None if slot is None else self.block(slot)
+
+    def block(self, slot: int) -> Fragment:
+        """The block of a slot, which has a fragment."""
+        return self._copied_in(self._memory.caches, slot)
+
+    def known(self, slot: int) -> Fragment | None:
+        """The block of a slot, if it has a fragment that has been looked into."""
+        block = self._blocks[slot]
+        return block if isinstance(block, Fragment) else None
+
+    def has(self, slot: int) -> bool:
+        """Whether there is a block with this slot yet."""
+        return slot < len(self._blocks)
+
+    def further_starts(self, slot: int) -> list[int]:
+        """Where the further fragments of a block are."""
+        return [self.starts[own] for own in self.unrolled.of(slot) if self.cells.of(own) is not None]
+
+    def counted_in(self, cell: int) -> Fragment:
+        """The block of a fragment that counts in `cell`."""
+        slot = self.cells.slot(cell)
+        if slot is not None:
+            return self.block(slot)
+        flushed = self._memory.flushed
+        assert flushed is not None
+        slot = flushed.cells.slot(cell)
+        assert slot is not None
+        return self._copied_in(flushed.caches, slot)
+
+    def _copied_in(self, caches: Caches, slot: int) -> Fragment:
+        """The block of a slot, which has a copy in `caches`."""
+        block = self._blocks[slot]
+        if block is None:
+            cache = next(c for c in caches.all if 0 <= slot - c.first_slot < c.kept)
+            assert cache.persisted is not None
+            block = self.recall(cache, int(cache.persisted.row_of[slot - cache.first_slot]))
+        assert isinstance(block, Fragment)
+        return block
+
+    def recall(self, cache: Cache, row: int) -> Fragment:
+        """Look into a copy that was put back whole. Emission depends on nothing but the
+        code, the flags its successors read, where the copy is, and whether it branches by a table:
+        emitting it once more tells where everything is."""
+        persisted, module = cache.persisted, cache.module
+        assert persisted is not None
+        assert module is not None
+        rank, start = int(persisted.ranks[row]), cache.starts[row]
+        own = cache.first_slot + rank
+        slot = cache.first_slot + int(persisted.counted[row])
+        pc, code, _ = persisted.source(row)
+        pc += module.start
+        live = int(persisted.live[row])
+        source = self._reader.decode(self._backend.text(pc, code), pc)
+        cell, size = cache.first_cell + rank, int(persisted.sizes[row])
+        details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
+        if len(details.code) != size:
+            details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER, None, start)
+        if len(details.code) != size:
+            raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
+        cold = cache.colds[row] if cache.colds else 0
+        block = cache.blocks[row] = Fragment(source, slot, start, details, cold, own)
+        if self._blocks[own] is None:
+            self._blocks[own] = block
+        self.note_stops(cache, block, Check.NEVER)
+        return block
+
+    def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> dict[int, int]:
+        """Enter the blocks that count in `slots` (ascending) in a store; returns the rows by slot,
+        which ascend together."""
+        rows: dict[int, int] = {}
+        behind = 0
+        for restored in (*self._restored, None):
+            first = len(self.starts) if restored is None else restored.first
+            for slot in slots[(slots >= behind) & (slots < first)].tolist():
+                rows[slot] = store.append(*self.parts(slot), self.mappings[slot])
+            if restored is None:
+                break
+            persisted, module = restored.persisted, restored.module
+            behind = first + len(persisted)
+            mine = slots[(slots >= first) & (slots < behind)]
+            pcs, codes, steps, kinds = persisted.rows(persisted.row_of[mine - first])
+            start = module.start
+            row = store.extend(
+                [pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions()
+            )
+            rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
+        return rows
+
+    def parts(self, slot: int) -> tuple[int, bytes, bytes]:
+        """The address and bytes of the block of a slot, and the sizes of its instructions."""
+        block = self._blocks[slot]
+        if isinstance(block, EvictedBlock):
+            return block
+        if block is not None:
+            return block.source.pc, block.source.code, block.source.steps()
+        first, persisted, module = next(r for r in self._restored if 0 <= slot - r.first < len(r.persisted))
+        (pc,), (code,), (steps,), _ = persisted.rows(persisted.row_of[[slot - first]])
+        return pc + module.start, code, steps
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Instructions of each slot's block (int64)."""
+        with self._counting:
+            return self._all_lengths()
+
+    def _all_lengths(self) -> npt.NDArray[np.int64]:
+        known = len(self._lengths)
+        if known < len(self._blocks):
+            more = [_length(block) for block in self._blocks[known:] if block is not None]
+            self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
+        return self._lengths
+
+    def executed(self, counts: npt.NDArray[np.int64]) -> None:
+        """Take note of how often a thread has executed each block (int64, by slot)."""
+        counts = counts.copy()
+        counts[: len(self._executions)] += self._executions
+        self._executions = counts
+
+    def executions(self) -> npt.NDArray[np.int64]:
+        """How often each block has been executed, as far as noted (int64, by slot)."""
+        return np.pad(self._executions, (0, len(self.starts) - len(self._executions)))
+
+    # -- entering blocks
+
+    def add_restored(self, cache: Cache) -> None:
+        """Give slots and cells to the blocks of `cache.persisted`, whose copies are in place."""
+        persisted, module = cache.persisted, cache.module
+        assert persisted is not None
+        assert module is not None
+        first, count = cache.first_slot, len(persisted)
+        self._restored.append(Restored(first, persisted, module))
+        cell = self.cells.take_all(first, count)
+        if self._memory.refill:
+            self._areas.note_lengths(cell, persisted.lengths[persisted.row_of], self.cells.range)
+        starts = persisted.starts.astype(np.int64) + cache.base
+        further = persisted.counted != persisted.ranks
+        self.unrolled.add(
+            (persisted.ranks[further] + first).tolist(), (persisted.counted[further] + first).tolist()
+        )
+        pcs = (persisted.pcs[~further].astype(np.int64) + module.start).tolist()
+        self.slots.update(zip(pcs, (persisted.ranks[~further] + first).tolist(), strict=True))
+        self.starts += starts[persisted.row_of].tolist()
+        self.mappings += [module] * count
+        nothing: list[Fragment | None] = [None] * count
+        with self._counting:
+            self._lengths = np.concatenate(
+                (self._all_lengths(), persisted.lengths[persisted.row_of].astype(np.int64))
+            )
+            self._blocks += nothing
+        cache.starts = starts.tolist()
+        cache.colds = (persisted.colds.astype(np.int64) + cache.base).tolist()
+        cache.blocks = nothing.copy()
+
+    def enter(self, block: Fragment, mapping: Mapping | None) -> None:
+        """Enter a block with a new slot, the next one."""
+        self.starts.append(block.start)
+        self.mappings.append(mapping)
+        self._blocks.append(block)
+
+    def enter_again(self, slot: int, block: Fragment) -> None:
+        """Let a slot that there is already have this fragment."""
+        self.starts[slot] = block.start
+        self._blocks[slot] = block
+
+    def enter_uncopied(self, source: SourceBlock, mapping: Mapping) -> None:
+        """Enter a block that has no fragment with a new slot, the next one."""
+        self.starts.append(0)
+        self.mappings.append(mapping)
+        if self.cells.original:
+            self.cells.take(len(self._blocks))
+        self._blocks.append(EvictedBlock(source.pc, source.code, source.steps()))
+
+    def is_former(self, slot: int) -> bool:
+        """Whether the block of a slot has lost its fragment in a flush."""
+        return isinstance(self._blocks[slot], EvictedBlock)
+
+    def slot_for(self, source: SourceBlock, owed: Owed | None) -> int:
+        """The slot for a new fragment: for one within an exclusive sequence the same that a fragment
+        which can be entered has, or will have."""
+        key = source.pc, source.code
+        if owed is None:
+            slot = self._reserved.pop(key, None)
+            return self.numbered(source) if slot is None else slot
+        slot = self.slots.get(source.pc)
+        if slot is None:
+            slot = self._reserved.get(key)
+        if slot is None:
+            slot = self._reserved[key] = self.numbered(source)
+        return slot
+
+    def numbered(self, source: SourceBlock) -> int:
+        """The slot of a block: the one that it had before, else a new one."""
+        if self._known:
+            mapping = self._process.space.find(source.pc)
+            generated = mapping is not None and not mapping.file_backed
+            label = self._generated.label(source.pc) if generated else None
+            key = source.pc, source.code, (*located(source.pc, mapping), label)
+            slot = self._known.get(key)
+            if slot is not None:
+                return slot
+        return len(self.starts)
+
+    def cell_of(self, slot: int, instructions: int) -> int:
+        """The counter for a slot, of a block of so many instructions."""
+        cell = self.cells.take(slot)
+        if self._memory.refill:
+            self._areas.note_lengths(cell, (instructions,), self.cells.range)
+        return cell
+
+    def slot_of(self, cell: int) -> int:
+        """The slot that a counter in use counts for."""
+        slot = self.cells.slot(cell)
+        assert slot is not None
+        return slot
+
+    # -- a flush
+
+    def remember(self) -> None:
+        """Let blocks that will be translated again have the slots that they had."""
+        further = set(self.unrolled.pairs()[0].tolist())
+        for slot in self.cells.slots().tolist():
+            block = self._blocks[slot]
+            if block is not None and slot not in further:
+                pc, code, _ = self.parts(slot)
+                self._known[pc, code, self._maker(slot, pc)] = slot
+        for cache in self._memory.caches.all:
+            if cache.persisted is not None:
+                assert cache.module is not None
+                pcs, codes, _, _ = cache.persisted.rows(np.arange(cache.kept))
+                start, slots = cache.module.start, (cache.persisted.counted + cache.first_slot).tolist()
+                for slot, pc, code in zip(slots, pcs, codes, strict=True):
+                    self._known[pc + start, code, self._maker(slot, pc + start)] = slot
+
+    def _maker(self, slot: int, pc: int) -> object:
+        """What else tells the block of a slot from others that are at `pc` at another time."""
+        return (*located(pc, self.mappings[slot]), self._generated.labels.get(slot))
+
+    def flush(self) -> None:
+        """No fragment is in force any more: new ones count in the other half of the threads' areas."""
+        self.cells = Cells(HALVES[self.cells.first == HALVES[0]])
+        self.slots, self.versions = {}, {}
+        self._reserved = {}
+
+    def give_up(self, cells: Cells) -> None:
+        """Keep no more than what they are of the blocks that counted in dropped `cells` and have no
+        other fragment."""
+        for slot in cells.slots().tolist():
+            block = self._blocks[slot]
+            if isinstance(block, Fragment) and self.cells.of(slot) is None:
+                self._blocks[slot] = EvictedBlock(*self.parts(slot))
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Meanwhile counts are moved from one place to another: who reads them live must ask again."""
+        assert self.epoch % 2 == 0
+        self.epoch += 1
+        try:
+            yield
+        finally:
+            self.epoch += 1
+
+    def note_stops(self, cache: Cache, block: Fragment, check: Check) -> None:
+        """Remember what the stops in a copy are for."""
+        stops = cache.stops
+        source, details, at = block.source, block.details, block.start
+        for offset, index, behind in details.natives:
+            counted = offset >= block.counted
+            encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
+            raises = self._backend.raises_trap(encoding)
+            stops[at + offset] = NativeStop(block, index, at + behind, counted, raises)
+        changed = None
+        for offset, index in details.changes:
+            counted = offset >= block.counted
+            if changed is None or (changed.index, changed.counted) != (index, counted):
+                changed = ChangedStop(block, index, counted)
+            stops[at + offset] = changed
+        if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
+            self.versions[source.pc, source.code] = block
+        if details.budget is not None:
+            stop, resume = details.budget
+            stops[at + stop] = BudgetStop(block, at + resume)
+        if details.full is not None:
+            stop, resume = details.full
+            stops[at + stop] = ChunkStop(block, at + resume)
+        if details.cold is not None:
+            at = block.cold + details.cold.stop
+            stops[at] = BudgetStop(block, at + 1)
+        for stop, resume, slot in details.more_budgets:
+            stops[at + stop] = BudgetStop(self.block(slot), at + resume)
+
+
+def _length(block: Fragment | EvictedBlock) -> int:
+    return len(block.sizes) if isinstance(block, EvictedBlock) else len(block.source.facts)

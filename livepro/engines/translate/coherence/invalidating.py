@@ -1,0 +1,86 @@
+"""Fragments of code that changes: they are put out of force, and later ones take their place.
+
+Fall-throughs, landings and links lead to a fragment for as long as there is its generation. A thread that
+enters one which is in force no longer stops, until the program's address has another fragment; from then on
+the old one leads there.
+"""
+
+from __future__ import annotations
+
+from livepro.engines.translate.codecache.arenas import CacheMemory
+from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.codecache.landings import Landings
+from livepro.engines.translate.codecache.linker import Linker
+from livepro.engines.translate.codecache.registry import BlockRegistry
+from livepro.engines.translate.codecache.stop_reasons import SupersededStop
+from livepro.engines.translate.coherence.generated import GeneratedCode
+from livepro.engines.translate.coherence.trust import Trust
+from livepro.engines.translate.translator.source import SourceBlock
+
+
+class Invalidator:
+    """Puts single fragments of one code cache out of force, and back in force."""
+
+    def __init__(
+        self,
+        memory: CacheMemory,
+        registry: BlockRegistry,
+        linker: Linker,
+        landings: Landings,
+        trust: Trust,
+        generated: GeneratedCode,
+    ) -> None:
+        self._memory = memory
+        self._registry = registry
+        self._linker = linker
+        self._landings = landings
+        self._trust = trust
+        self._generated = generated
+
+    def drop(self, start: int, end: int) -> None:
+        """Forget the blocks whose code overlaps [start, end): it is about to be something else."""
+        for cache in self._memory.caches.all:
+            module = cache.module
+            if module is None:
+                within = cache.blocks
+            elif module.start < end and start < module.end:
+                # What it holds from now on is not what its file says.
+                cache.stale, cache.key = True, ""
+                within = cache.blocks[cache.kept :]
+                if cache.persisted is not None:
+                    for pc in cache.persisted.overlapping(start - module.start, end - module.start):
+                        self.forget(pc + module.start)
+            else:
+                continue
+            for block in within:
+                assert block is not None
+                if block.source.pc < end and start < block.source.end:
+                    self.forget(block.source.pc)
+
+    def forget(self, pc: int) -> None:
+        """Have a thread that enters the fragment of `pc`, if there is one in force, stop there."""
+        registry = self._registry
+        slot = registry.slots.pop(pc, None)
+        if slot is None:
+            return
+        self._landings.withdraw(pc)
+        block = registry.known(slot)
+        for start in (registry.starts[slot], *registry.further_starts(slot)):
+            self._trust.leave_alone(start)
+            self._memory.stop_entries(start, SupersededStop(pc))
+        if block is not None and block.details.skip is not None:
+            self._linker.supersede(block)
+
+    def revive(self, source: SourceBlock) -> Fragment | None:
+        """Put an earlier fragment of the same bytes back in force; None if there is none."""
+        registry = self._registry
+        block = registry.versions.get((source.pc, source.code))
+        if block is None or self._generated.labels.get(block.slot) != self._generated.label(source.pc):
+            return None
+        if block.details.skip is not None:
+            self._linker.reinstate(block)
+        self._memory.let_in(block)
+        self._trust.revive(block.start)
+        registry.slots[source.pc] = block.slot
+        self._linker.publish(source.pc)
+        return block

@@ -1,0 +1,256 @@
+"""Lifts a module's translation out of its cache, and puts one back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+import livepro.isa
+from livepro.engines.translate import layout
+from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.code_cache import CodeCache
+from livepro.engines.translate.persist.module import (
+    FIELD_ARRAYS,
+    Array,
+    Origin,
+    PersistedModule,
+    order_by_heat,
+    renumber,
+)
+from livepro.engines.translate.translator.tables import LOW
+from livepro.isa import kinds as kinds_of
+from livepro.isa.kinds import Kinds
+from livepro.kept.artifacts import ArtifactStore
+from livepro.linux.proc import Mapping
+from livepro.linux.written import written_to
+from livepro.model import Instruction
+from livepro.model.arrays import distinct
+
+_MEBIBYTE = 1 << 20
+_EXPANSION = 8  # bytes of copies there is room for, for each byte of code
+
+
+def cache_size(module: Mapping) -> int:
+    """Bytes of address space for a module's cache: always the same for the same module."""
+    half = -(-(module.end - module.start) * _EXPANSION // _MEBIBYTE) * _MEBIBYTE
+    return min(2 * half, layout.CACHE_SIZE)
+
+
+def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
+    """What tells a mapped file from all others and from its own other versions. None if the
+    file cannot be seen, or if its code is not what is mapped."""
+    try:
+        status = os.stat(f"/proc/{pid}/root{module.path}")
+    except OSError:
+        return None
+    if status.st_ino != module.inode or written_to(pid, module):
+        return None  # or seen through another mount: which file it is cannot be told
+    return (
+        *(module.path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns),
+        *(module.offset, module.end - module.start),
+    )
+
+
+class PersistedCache:
+    """The modules kept in a directory for one way to emit (`kind`)."""
+
+    def __init__(self, directory: Path, kind: str) -> None:
+        here = Path(__file__).parents[1]
+        self._artifacts = ArtifactStore(directory, kind, here, Path(livepro.isa.__file__).parent)
+        self._known: dict[str, int] = {}
+        self._fetched: dict[tuple[int, Mapping], tuple[str, PersistedModule | None] | None] = {}
+
+    def key(self, *identity: object) -> str:
+        """The name for the persisted of a module that `identity` tells from all others."""
+        return self._artifacts.key(*identity)
+
+    def fetch(self, pid: int, module: Mapping) -> None:
+        """Read what is kept of a process's module, to be taken later."""
+        known = identity(pid, module) if module.stable_code and module.file_backed else None
+        key = self.key(*known) if known is not None else ""
+        self._fetched[pid, module] = (key, self.read(key)) if key else None
+
+    def take(self, pid: int, module: Mapping) -> tuple[str, PersistedModule | None] | None:
+        """The key of a process's module and what is kept of it, if anything; None if nothing may be."""
+        if (pid, module) not in self._fetched:
+            self.fetch(pid, module)
+        return self._fetched.pop((pid, module))
+
+    def read(self, key: str) -> PersistedModule | None:
+        """The persisted kept under a key, None if there is none that can be trusted."""
+        arrays = self._artifacts.read(key)
+        if arrays is None:
+            return None
+        persisted = PersistedModule(**arrays)
+        self._known[key] = len(persisted)
+        return persisted
+
+    def wants(self, key: str, blocks: int) -> bool:
+        """Whether a persisted of so many blocks is worth writing over what is kept."""
+        kept = self._known.get(key, 0)
+        return blocks - kept > kept // 512
+
+    def write(self, key: str, persisted: PersistedModule) -> None:
+        """Keep a persisted, if it can be written."""
+        self._artifacts.write(key, persisted.arrays())
+        self._known[key] = len(persisted)
+
+
+def _origin(space: CodeCache, cache: Cache) -> Origin:
+    assert cache.module is not None
+    return Origin(cache.module.start, cache.base, space.areas.data.base)
+
+
+def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
+    """Put a kept translation into a module's new cache. False if it cannot be used there."""
+    first = len(space.registry.starts)
+    cell = space.registry.cells.first + len(space.registry.cells)
+    if not space.flusher.has_room_for(len(persisted), len(persisted.image)):
+        return False
+    parts = persisted.placed(_origin(space, cache), cell)
+    if parts is None:
+        return False
+    hot, cold = parts
+    if cache.first != cache.base or (len(persisted.tables) and cache.end > LOW):
+        return False
+    if len(hot) > cache.middle or len(cold) > cache.end - cache.base - cache.middle:
+        return False
+    module = cache.module
+    assert module is not None
+    if not all(
+        map(space.tables.is_constant, (distinct(persisted.tables).astype(np.int64) + module.start).tolist())
+    ):
+        return False
+    view = np.frombuffer(cache.map, np.uint8)
+    view[: len(hot)] = hot
+    view[cache.middle : cache.middle + len(cold)] = cold
+    cache.hot = cache.base + len(hot)
+    cache.cold = cache.base + cache.middle + len(cold)
+    cache.persisted, cache.first_slot, cache.first_cell = persisted, first, cell
+    space.memory.bytes += len(persisted.image)
+    stubs = (persisted.stubs.astype(np.int64) + cache.base).tolist()
+    targets = (persisted.stub_targets.astype(np.int64) + module.start).tolist()
+    cache.stubs.update(zip(targets, stubs, strict=True))
+    space.linker.exits.update(zip(stubs, targets, strict=True))
+    space.registry.add_restored(cache)
+    space.linker.publish_restored(cache)
+    space.memory.lookup.enter_all(
+        persisted.landing_pcs.astype(np.int64) + module.start,
+        persisted.landings.astype(np.int64) + cache.base,
+        persisted.landing_exits.astype(np.int64) + cache.base,
+        cache,
+    )
+    return True
+
+
+def keep(space: CodeCache, store: PersistedCache, describe: Callable[[bytes], Instruction]) -> None:
+    """Write down the translations of all modules that have grown."""
+    for cache in space.memory.caches.all:
+        if cache.key and store.wants(cache.key, len(cache.blocks)) and _alone(space, cache):
+            store.write(cache.key, capture(space, cache, describe))
+
+
+def _alone(space: CodeCache, cache: Cache) -> bool:
+    """Whether all copies of the module's code are in its cache: what leads to one elsewhere cannot
+    be put back without it."""
+    module = cache.module
+    assert module is not None
+    targets = {target for _, target in cache.record.links}
+    if cache.persisted is not None:
+        targets.update((cache.persisted.link_targets.astype(np.int64) + module.start).tolist())
+    slots = (space.registry.slots.get(target) for target in targets)
+    return all(slot is None or cache.base <= space.registry.starts[slot] < cache.end for slot in slots)
+
+
+def _offsets(addresses: Iterable[int], base: int) -> Array:
+    return (np.fromiter(addresses, np.int64) - base).astype(np.int32)
+
+
+def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruction]) -> PersistedModule:
+    """All that a module's cache holds."""
+    module, record, old = cache.module, cache.record, cache.persisted
+    assert module is not None
+    base, start = cache.base, module.start
+    view = np.frombuffer(cache.map, np.uint8)
+    hot = cache.hot - base
+    image = np.concatenate((view[:hot], view[cache.middle : cache.cold - base]))
+
+    def after(name: str, more: Array) -> Array:
+        return more if old is None else np.concatenate((getattr(old, name), more))
+
+    fields = {}
+    for kind, name in FIELD_ARRAYS.items():
+        positions = _offsets(record.fields[kind], base)
+        positions[positions >= cache.middle] -= cache.middle - hot
+        if old is not None:
+            kept = getattr(old, name).copy()
+            kept[kept >= old.hot[0]] += hot - old.hot[0]
+            positions = np.concatenate((kept, positions))
+        fields[name] = positions
+    blocks = [block for block in cache.blocks[cache.kept :] if block is not None]
+
+    def slots_of(mine: list[int], before: str) -> Array:
+        kept = [] if old is None else (getattr(old, before) + cache.first_slot).tolist()
+        return np.array([*kept, *mine], np.int64)
+
+    slots = slots_of([block.own for block in blocks], "ranks")
+    counted = slots_of([block.slot for block in blocks], "counted")
+    ranks = order_by_heat(space.registry.executions()[counted])
+    by_slot = np.zeros(len(space.registry.starts), np.int64)
+    by_slot[slots] = ranks
+    renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
+    sources = [block.source for block in blocks]
+
+    link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
+    link_targets = after("link_targets", _offsets((target for _, target in record.links), start))
+    order = np.argsort(link_targets, kind="stable")
+    stubs = [(stub, target) for target, stub in cache.stubs.items() if target not in space.registry.slots]
+    # The latest branched to come first: an early run's favourites make room for a later one's.
+    likely = [entry for entry in reversed(record.landings) if entry[3]]
+    others = [entry for entry in record.landings if not entry[3]]
+
+    def landings(which: int, origin: int, name: str) -> Array:
+        mine = [_offsets((entry[which] for entry in entries), origin) for entries in (likely, others)]
+        if old is None:
+            return np.concatenate(mine)
+        before = getattr(old, name)
+        return np.concatenate((mine[0], before[old.landing_likely], mine[1], before[~old.landing_likely]))
+
+    before = np.zeros(0, bool) if old is None else old.landing_likely
+    flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
+    kind_of = Kinds(describe)
+    for row in () if old is None else old.instructions():
+        kind_of.number(kinds_of.restore(row))  # numbers as they were
+    kinds = [kind for s in sources for kind in kind_of.split(s.code, s.steps())]
+    where = _origin(space, cache)
+    return PersistedModule(
+        hot=np.array([hot], np.int64),
+        image=image,
+        **fields,
+        ranks=ranks,
+        counted=by_slot[counted].astype(np.int32),
+        pcs=after("pcs", _offsets((source.pc for source in sources), start)),
+        starts=after("starts", _offsets((block.start for block in blocks), base)),
+        colds=after("colds", _offsets((block.cold for block in blocks if block.cold), base)),
+        sizes=after("sizes", np.array([block.size for block in blocks], np.int32)),
+        lengths=after("lengths", np.array([len(source.facts) for source in sources], np.int32)),
+        code_sizes=after("code_sizes", np.array([len(source.code) for source in sources], np.int32)),
+        live=after("live", np.array([block.details.live for block in blocks], np.int32)),
+        steps=after("steps", np.frombuffer(b"".join(source.steps() for source in sources), np.uint8)),
+        code=after("code", np.frombuffer(b"".join(source.code for source in sources), np.uint8)),
+        kinds=after("kinds", np.array(kinds, np.uint16)),
+        kind_facts=np.frombuffer(kinds_of.dump(kind_of.instructions), np.uint8),
+        link_fields=link_fields[order],
+        link_targets=link_targets[order],
+        stubs=_offsets((stub for stub, _ in stubs), base),
+        stub_targets=_offsets((target for _, target in stubs), start),
+        landing_pcs=landings(0, start, "landing_pcs"),
+        landings=landings(1, base, "landings"),
+        landing_exits=landings(2, base, "landing_exits"),
+        landing_likely=flags,
+        tables=after("tables", _offsets(record.tables, start)),
+        origin=np.array([where.module, where.cache, where.data], np.int64),
+    )

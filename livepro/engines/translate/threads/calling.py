@@ -1,0 +1,152 @@
+"""System calls made as a stopped thread of the program, whose signals wait meanwhile.
+
+In a program that was attached to, the call is a single step over a system call instruction that is there
+anyway, in the vDSO or a library: nothing of the program's is written to. One that livepro has started
+has an instruction of livepro's own for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from livepro.engines.translate.memory import (
+    BELOW_RED_ZONE,
+    HELD_OFF,
+    Sharing,
+    check_result,
+    run_to_trap,
+)
+from livepro.engines.translate.translator.backend import Backend
+from livepro.errors import LiveproError
+from livepro.isa.access import ALL_64
+from livepro.isa.base import Isa
+from livepro.linux import ptrace
+from livepro.linux.wait import stop_event
+from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee.lending import lent
+from livepro.tracee.seccomp import unfiltered
+from livepro.tracee.stops import next_stop
+
+
+def find_gadget(process: TracedProcess, instruction: bytes) -> int:
+    """The address of a system call `instruction` in a program's code. Raises LiveproError."""
+    mappings = [m for m in process.space.mappings if m.executable and m.readable]
+    for mapping in sorted(mappings, key=lambda m: (m.path != "[vdso]", "libc" not in m.path)):
+        if mapping.stable_code and mapping.path != "[vsyscall]":
+            code = process.memory.read(mapping.start, mapping.end - mapping.start)
+            at = code.find(instruction)
+            if at >= 0:
+                return mapping.start + at
+    raise LiveproError(
+        "There is no system call instruction in the program's code, through which memory could be mapped.",
+        "Use `--engine block` or `--engine step`.",
+    )
+
+
+class StoppedThreadCalls:
+    """Makes system calls as thread `tid` of a process, which is stopped.
+
+    `layout` names the registers; `gadget` is where a system call instruction stands.
+    """
+
+    def __init__(self, process: TracedProcess, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
+        self.tid = tid
+        self._process = process
+        self._layout = layout
+        self._backend = backend
+        self._gadget = gadget
+        self._interrupted = False
+
+    def call(self, number: int, *arguments: int) -> int:
+        """Make one system call; returns its result. The thread is then in the stop of a trap.
+        Raises OSError when the call fails, ProcessLookupError when the thread is gone, LiveproError
+        when its process may not be made to call."""
+        with unfiltered(self.tid, self._process):
+            return self._call(number, *arguments)
+
+    def _call(self, number: int, *arguments: int) -> int:
+        tid, layout = self.tid, self._layout
+        self._interrupted = False
+        try:
+            with lent(self._process, tid, layout.structure, HELD_OFF) as registers:
+                setattr(registers, layout.pc, self._gadget)
+                setattr(registers, layout.syscall_number, number)
+                for name, value in zip(layout.syscall_arguments, arguments, strict=False):
+                    setattr(registers, name, value & ALL_64)
+                self._backend.forget_call(registers)
+                ptrace.set_registers(tid, registers)
+                result = int(getattr(self._carry_out(), layout.syscall_result))
+        finally:
+            if self._interrupted:
+                with contextlib.suppress(ProcessLookupError):
+                    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # again: that stop was somebody's
+        return check_result(result, number, tid)
+
+    def _carry_out(self) -> Any:
+        """Have the call made; the registers behind it."""
+        while True:
+            registers = self._run(ptrace.PTRACE_SINGLESTEP)
+            if getattr(registers, self._layout.pc) != self._gadget:
+                return registers
+
+    def _run(self, request: int) -> Any:
+        """Have the thread run by a ptrace `request` until it traps; its registers then."""
+        self._interrupted |= run_to_trap(request, self.tid)
+        return ptrace.get_registers(self.tid, self._layout.structure)
+
+
+class GadgetCalls(StoppedThreadCalls):
+    """The same through livepro's own gadget: a system call instruction that a breakpoint follows."""
+
+    def _carry_out(self) -> Any:
+        return self._run(ptrace.PTRACE_CONT)
+
+
+class TargetCalls:
+    """Means to make system calls in the processes of a run, whichever way they came to be traced."""
+
+    def __init__(self, isa: Isa, backend: Backend) -> None:
+        self._isa = isa
+        self._backend = backend
+        self._gadgets: dict[TracedProcess, int] = {}
+
+    def look_ahead(self, process: TracedProcess) -> None:
+        """Look for a system call instruction in a process that is about to be attached to. Raises
+        LiveproError if there is none."""
+        self._gadgets[process] = find_gadget(process, self._backend.system_call)
+
+    def by(self, process: TracedProcess, tid: int) -> StoppedThreadCalls:
+        """Means to make system calls as a stopped thread of a process, which is in its own code."""
+        if process not in self._gadgets:
+            self.look_ahead(process)
+        return StoppedThreadCalls(process, tid, self._isa.registers, self._backend, self._gadgets[process])
+
+    def sharing(self, thread: TracedThread, gadget: int) -> Sharing:
+        """Means to map more of livepro's memory, through a stopped thread; `gadget` is where there is a
+        system call instruction that threads which were not attached to may be led to."""
+        process, numbers = thread.process, self._isa.syscalls.numbers
+        if process.attached:
+            return Sharing(self.by(process, thread.tid), process.memory, numbers, 0)
+        registers = self._isa.registers
+        scratch = getattr(thread.registers(), registers.sp) - BELOW_RED_ZONE
+        return Sharing(self.through(thread, gadget), process.memory, numbers, scratch)
+
+    def through(self, thread: TracedThread, gadget: int) -> GadgetCalls:
+        """Means to make system calls as a stopped thread, through livepro's gadget in its process."""
+        return GadgetCalls(thread.process, thread.tid, self._isa.registers, self._backend, gadget)
+
+
+def is_event(info: ptrace.SignalInfo) -> bool:
+    """Whether a stop is a ptrace event's, by its siginfo: the event is in si_code's second byte."""
+    return bool(info.code >> 8)
+
+
+def stop_anew(tid: int) -> None:
+    """Bring a thread from the stop of a step into one in which nothing is under way (or into
+    its process's group stop), without letting it execute anything. Raises OSError."""
+    ptrace.call(ptrace.PTRACE_INTERRUPT, tid)
+    while True:
+        ptrace.call(ptrace.PTRACE_CONT, tid)
+        if stop_event(next_stop(tid)) == ptrace.PTRACE_EVENT_STOP:
+            return

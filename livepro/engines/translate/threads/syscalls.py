@@ -1,0 +1,128 @@
+"""System calls that are stepped at their own place: what they change is seen to before and after.
+
+Those that map memory otherwise have fragments dropped, and generated code compared; those that
+set signal handlers tell the kernel of entries into the cache (`actions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from livepro.engines.translate.signals.actions import SignalActions
+from livepro.engines.translate.signals.deferring import Deferral
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.engines.translate.translator.backend import WHEN_TOLD, Backend
+from livepro.isa.base import Isa, Quirk
+from livepro.tracee import TracedProcess, Tracer
+
+_MREMAP_FIXED = 2  # include/uapi/linux/mman.h
+_PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
+_EVERYTHING = (1 << 64) - 1  # shmat does not say how much it maps
+_ERRORS = _EVERYTHING - 4095  # results above are errors: MAX_ERRNO in include/linux/err.h
+
+
+class SyscallMonitor:
+    """Knows which system calls must stop, and does what is to be done around them.
+
+    `watched` are the numbers of those calls (see `Backend.emitter`), `asking` those of them that may be
+    questions to livepro; `discarding` calls stop once generated code is guarded. `actions` are the signal
+    handlers of each process; `changing` are threads (tids) that tell the kernel of one.
+    """
+
+    def __init__(
+        self, isa: Isa, backend: Backend, tracer: Tracer, deferral: Deferral, asking: Mapping[int, int]
+    ) -> None:
+        self.actions: dict[TracedProcess, SignalActions] = {}
+        self.changing: set[int] = set()
+        self._isa = isa
+        self._backend = backend
+        self._tracer = tracer
+        self._deferral = deferral
+        named = isa.syscalls.named
+        self._remapping = named(
+            "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
+        )
+        self._moving = named("shmat")
+        self._placing = named("mmap")
+        self._growing = named("mremap")
+        self._acting = named("rt_sigaction")
+        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *backend.stepped_calls)
+        self.watched: dict[int, int | None] = dict.fromkeys(self._remapping | self._acting | named(*more))
+        self.watched |= asking
+        self.discarding = named("madvise") if backend.guards else frozenset()
+        self.watched |= dict.fromkeys(self.discarding, WHEN_TOLD)
+
+    def before(self, state: TranslatedThread) -> None:
+        """A thread is about to make a system call at its own place."""
+        names = self._isa.registers
+        number = getattr(state.before, names.syscall_number)
+        self._deferral.mask_for_call(state, number)
+        thread, space, guard = state.thread, state.space, state.space.trust.guard
+        if guard is not None and (number in self._remapping or number in self.discarding):
+            ranges = self._ranges(state.before, number)
+            guard.moves(thread.tid, [(0, _EVERYTHING)] if number in self._moving else ranges)
+        if not self._backend.enters_handlers or number not in self._acting:
+            return
+        if self._tracer.to_be_taken(thread.process):
+            return  # a thread that is not watched yet must not enter a handler in the cache
+        registers = thread.registers()
+        actions = self.actions[thread.process]
+        area = state.area_address
+        state.change = actions.begin(thread.tid, registers, names, state.words, area, space.handlers.entry)
+        if state.change is not None:
+            thread.set_registers(registers)
+            self.changing.add(thread.tid)
+
+    def after(self, state: TranslatedThread, *, returned: bool) -> None:
+        """A thread has made it; `returned`: and is behind it."""
+        if returned:  # not by sigreturn, whose registers are all the program's own
+            self._isa.after_step(Quirk.SYSCALL, state.thread)
+        registers = self._isa.registers
+        number = getattr(state.before, registers.syscall_number)
+        if state.change is not None:
+            self.action_changed(state)
+        elif number in self._acting:
+            self.actions[state.thread.process].forget()
+        elif number in self._remapping:
+            self._remapped(state, number)
+
+    def action_changed(self, state: TranslatedThread, *, made: bool = True) -> None:
+        """An rt_sigaction has been `made`, or is put off, that tells the kernel otherwise than
+        the program meant."""
+        thread, change = state.thread, state.change
+        assert change is not None
+        state.change = None
+        self.changing.discard(thread.tid)
+        registers = thread.registers()
+        actions, names = self.actions[thread.process], self._isa.registers
+        if made:
+            handlers = state.space.handlers.handlers
+            actions.finish(change, thread.tid, registers, names, state.words, handlers)
+        else:
+            actions.undo(change, registers, names)
+        thread.set_registers(registers)
+
+    def _remapped(self, state: TranslatedThread, number: int) -> None:
+        registers = self._isa.registers
+        ranges = self._ranges(state.before, number)
+        if number in self._placing:  # what it was given is a wish, and often 0
+            result = getattr(state.thread.registers(), registers.syscall_result)
+            ((start, end),) = ranges
+            ranges = ranges if result > _ERRORS else [(result, result + end - start)]
+        third = getattr(state.before, registers.syscall_arguments[2])
+        # What is moved within memory is executable if it was before.
+        executable = number in self._moving or (number not in self._growing and third & _PROT_EXEC)
+        process, space = state.thread.process, state.space
+        touched = [r for r in ranges if process.space.holds_code(*r) or space.tables.overlap(*r)]
+        if touched or executable:
+            process.remapped()
+        for start, end in touched:
+            space.drop(start, end)
+
+    def _ranges(self, registers: Any, number: int) -> list[tuple[int, int]]:
+        """What a system call may map otherwise that a thread is about to make, as [start, end)."""
+        names = self._isa.registers.syscall_arguments[:5]
+        address, size, third, flags, new = (getattr(registers, name) for name in names)
+        moved = number in self._growing and flags & _MREMAP_FIXED
+        return [(address, address + size), (new, new + third)] if moved else [(address, address + size)]

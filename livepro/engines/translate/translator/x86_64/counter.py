@@ -1,0 +1,175 @@
+"""Where a block is counted, and how: where flags are dead if that can be, else in a borrowed register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Cold, Countdown, Emitted, Field
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC, Kind
+
+SAVE_RAX = encode.store_area(encode.RAX, layout.SPILL[0])
+SAVE_RCX = encode.store_area(encode.RCX, layout.SPILL[1])
+LOAD_RAX = encode.load_area(encode.RAX, layout.SPILL[0])
+LOAD_RCX = encode.load_area(encode.RCX, layout.SPILL[1])
+
+
+_S_RCX = layout.SPILL[6]
+SAVE_FLAGS = SAVE_RAX + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+GIVE_FLAGS_BACK = b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf
+# A branch over to what is out of the way must be short, and not taken as a rule: it leads into the
+# immediate of an instruction that does nothing as rcx is loaded behind it, where there is a longer one.
+_FAR_IN_MOVE = len(encode.move_absolute(encode.RCX, 0)) - 8
+
+
+class CounterEmitter:
+    """Counts blocks, and keeps a thread's budget by a `countdown`."""
+
+    def __init__(self, countdown: Countdown) -> None:
+        self._countdown = countdown
+        self._budgeted = countdown is Countdown.BUDGET
+        self._allowing = countdown is Countdown.ALLOWANCES
+        self._must_be_dead = ALL if self._budgeted else ARITHMETIC
+
+    def _place_counter(
+        self, emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]
+    ) -> tuple[int, int]:
+        """Before which instruction to count, and the register to borrow for it.
+
+        (i, -1): flags are dead before i. (i, r): they are not, but register r
+        is overwritten before anything reads it or may fault. (-1, -1): within
+        the terminator's own sequence. (i, 16): spill.
+        """
+        facts_of = block.facts
+        # Right before an instruction that overwrites all flags nothing can
+        # come between; one that cannot fault is best.
+        spots = [f.spot_all for f in facts_of] if self._budgeted else [f.spot for f in facts_of]
+        best_spot = max(spots)
+        if best_spot:
+            return spots.index(best_spot), -1
+        needed = self._must_be_dead
+        last = len(facts_of) - 1
+        live: int = ALL
+        if facts_of[last].kind in (Kind.JUMP, Kind.BRANCH, Kind.CALL) or block.cut:
+            live = emitted.live = live_out(block)
+        elif block.leaves:
+            live = 0  # a return from a signal handler restores all
+        best = -1
+        for index in range(last, -1, -1):
+            facts = facts_of[index]
+            live = live & ~facts.kills | facts.reads
+            if not live & needed:
+                best = index
+        if best >= 0:
+            return best, -1
+        if facts_of[last].kind in (Kind.RETURN, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL):
+            return -1, -1
+        read = 0
+        for facts in facts_of:
+            if facts.faults or facts.kind != Kind.PLAIN:
+                break
+            read |= facts.registers_read
+            free = facts.registers_killed & ~read & 0xEFEF  # lea cannot use rsp and r12 as they are
+            if free:
+                return 0, (free & -free).bit_length() - 1
+            read |= facts.registers_killed
+        return 0, 16
+
+    def _count(self, emitted: Emitted, slot: int, length: int, borrows: int) -> None:
+        """The counter of a block itself, and the interval check if asked for."""
+        out = emitted.code
+        cell = layout.COUNTERS + slot * 8
+        if self._budgeted:
+            self._count_budgeted(emitted, cell, length, dead=borrows < 0)
+        elif borrows < 0:
+            out += encode.increment_area(cell)
+            emitted.fields.append((Field.CELL, len(out) - 4))
+            emitted.tallied = len(out)
+            if self._allowing:
+                out += encode.jump_if_positive(0)
+                self._ask_budget(emitted, emitted.tallied, len(out) - 4, slot)
+        elif self._allowing:
+            self._count_allowed(emitted, slot, borrows)
+        elif borrows < 16:
+            self._add_one(emitted, borrows, cell)
+        else:
+            out += SAVE_RAX
+            self._add_one(emitted, encode.RAX, cell)
+            out += LOAD_RAX
+        emitted.counted = len(out)
+
+    @staticmethod
+    def _add_one(emitted: Emitted, register: int, cell: int) -> None:
+        """Count without touching flags, in a register that nobody needs."""
+        out, fields = emitted.code, emitted.fields
+        out += encode.load_area(register, cell)
+        fields.append((Field.CELL, len(out) - 4))
+        out += encode.lea_increment(register, 1)
+        out += encode.store_area(register, cell)
+        fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
+
+    def _count_budgeted(self, emitted: Emitted, cell: int, length: int, *, dead: bool) -> None:
+        out = emitted.code
+        if not dead:
+            out += SAVE_FLAGS
+        out += encode.increment_area(cell)
+        emitted.fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
+        out += encode.subtract_area(layout.BUDGET, length)
+        out += encode.JUMP_INTO_NOP + encode.STOP_IN_NOP
+        stop = len(out) - 1
+        emitted.budget = (stop, stop + 1)
+        if not dead:
+            out += GIVE_FLAGS_BACK
+
+    def _count_allowed(self, emitted: Emitted, slot: int, borrows: int) -> None:
+        """Count without touching flags, or go elsewhere if there is no allowance left."""
+        out, fields = emitted.code, emitted.fields
+        cell = layout.COUNTERS + slot * 8
+        if borrows != encode.RCX:
+            out += encode.move(borrows, encode.RCX) if borrows < 16 else SAVE_RCX
+        out += encode.load_area(encode.RCX, cell)
+        fields.append((Field.CELL, len(out) - 4))
+        begin = len(out)
+        add = encode.lea_increment(encode.RCX, 1) + encode.store_area(encode.RCX, cell)
+        out += encode.jump_if_rcx_zero(len(add) + _FAR_IN_MOVE) + add
+        fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
+        far = len(out) + _FAR_IN_MOVE
+        out += encode.move_absolute(encode.RCX, 0)
+        jump = encode.jump(0)
+        out[far : far + len(jump)] = jump
+        self._ask_budget(emitted, begin, far + len(jump) - 4, slot)
+        if borrows != encode.RCX:
+            out += encode.move(encode.RCX, borrows) if borrows < 16 else LOAD_RCX
+
+    @staticmethod
+    def _ask_budget(emitted: Emitted, begin: int, enter: int, slot: int) -> None:
+        """What the 4 bytes at `enter` lead to, and which leads back behind what has been emitted."""
+        code = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
+        go = encode.jump_area(layout.REFILL)
+        leave = encode.store_area(encode.RCX, layout.REFILL_RETURN) + encode.move_ecx(slot)
+        code += encode.lea_rcx(len(leave + go)) + leave
+        field = len(code) - 4
+        code += go + encode.STOP_IF_NEGATIVE
+        stop = len(code) - 1
+        code += encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
+        emitted.cold = Cold(code, begin, enter, len(emitted.code), stop, ((Field.SLOT, field),))
+
+    def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
+        """Count where rax and rcx are saved already."""
+        out = emitted.code
+        cell = layout.COUNTERS + slot * 8
+        if self._budgeted:
+            self._count_budgeted(emitted, cell, length, dead=False)
+        else:
+            if self._allowing:
+                self._count_allowed(emitted, slot, encode.RCX)
+            else:
+                self._add_one(emitted, encode.RCX, cell)
+            if restores:
+                out += LOAD_RCX
+        emitted.counted = len(out)

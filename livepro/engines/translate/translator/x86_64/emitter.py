@@ -1,0 +1,416 @@
+"""Copies basic blocks: the program's instructions as they are, a counter, rewritten exits.
+
+The product is bytes and positions; putting them into a cache and linking them
+is `space`'s business. Flags and registers are the program's own at every
+boundary between its instructions; sequences that borrow a register use the
+spill words of the thread's area and give it back before the next boundary.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.backend import WHEN_TOLD, Owed
+from livepro.engines.translate.translator.emitted import Check, Countdown, Emitted, Field, Landing
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.counter import (
+    LOAD_RAX,
+    LOAD_RCX,
+    SAVE_RAX,
+    SAVE_RCX,
+    CounterEmitter,
+)
+from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
+from livepro.engines.translate.translator.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
+from livepro.engines.translate.translator.x86_64.refilling import Refilling
+from livepro.engines.translate.translator.x86_64.repeating import repeat
+from livepro.engines.translate.translator.x86_64.tables import branch_by_table, jump_table
+
+if TYPE_CHECKING:
+    from livepro.engines.stream.blocks import StreamBlocks
+    from livepro.engines.translate.translator.x86_64.recording import Recording
+
+_S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
+_SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
+
+_CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
+
+_LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
+
+_NEVER = 1 << 32  # an offset behind any copy
+_BEFORE_ALL = -2  # a block that is recorded is counted at its start
+_NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
+
+_unpack_i32 = struct.Struct("<i").unpack_from
+_pack_i32 = struct.Struct("<i").pack
+_REACH = 1 << 31
+
+# From the end of the check of a system call's number back to its table's address: jrcxz follows.
+_WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
+
+
+class Emitter(CounterEmitter):
+    """Turns blocks into their copies. `watched` are system call numbers that must stop,
+    some of them only with a size that asks (the place of that argument);
+    `countdown`: see `CounterEmitter`."""
+
+    def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
+        super().__init__(countdown)
+        self._watched = watched
+        self.recording: Recording | None = None
+        self._refill = Refilling(data).code if self._allowing else b""
+        self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
+        self._check_number = (
+            encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
+        )
+
+    def record(self, blocks: StreamBlocks) -> None:
+        """See `Emitter`."""
+        from livepro.engines.translate.translator.x86_64.recording import Recording
+
+        self.recording = Recording(blocks)
+
+    # -- writing
+
+    def emit(
+        self,
+        block: SourceBlock,
+        at: int,
+        slot: int,
+        live_out: Callable[[SourceBlock], int],
+        check: Check,
+        owed: Owed | None = None,
+        stubs: int = 0,
+    ) -> Emitted:
+        """Copy `block` to cache address `at`, counting in `slot`.
+
+        `check` says whether the source may change under the copy, and so must
+        be compared when the block is entered, or after its own writes too.
+
+        `live_out(block)` gives the flags that its direct successors may read;
+        it is asked only when the block itself leaves no room for a counter.
+        `owed` is for other instruction sets.
+        """
+        emitted = Emitted()
+        out, runs = emitted.code, emitted.runs
+        code, facts_of, offsets = block.code, block.facts, block.offsets
+        special: Sequence[int] = block.special
+        recording = self.recording
+        plan = None if recording is None else recording.plan(block)
+        if plan is None:
+            counter, borrows = self._place_counter(emitted, block, live_out)
+        else:
+            counter, borrows = _BEFORE_ALL, 16
+            special = sorted({*special, *plan.before, *plan.behind, *plan.stepped})
+        if check is Check.ENTRY:
+            # In an aligned word, so that it can be made to do nothing while threads run there
+            # (SDM vol. 3, 9.1.1); one instruction, with what is in front.
+            out += encode.NO_PREFIX * (-at & 7) + encode.jump(0)
+            emitted.skip = len(out) - 4
+            emitted.aside = aside = Emitted()
+            self._compare_source(aside, block, 0)
+            aside.code += encode.jump(0)
+            aside.counted = aside.tallied = aside.charged = _NEVER
+        elif check is Check.WRITES:
+            out += self.padding(at, 1) + encode.jump(0)
+            emitted.skip = len(out) - 4
+            self._compare_source(emitted, block, 0)
+            special = range(len(facts_of))
+        if recording is not None and plan is not None:
+            recording.begin(emitted, plan, block, slot)
+        runs.append((0, len(out)))
+        table = jump_table(block) if stubs else None
+        if table is not None:
+            if counter < 0:
+                counter, borrows = len(facts_of) - 2, 16
+            special = [*special[:-1], len(facts_of) - 2]  # both instructions in one
+        number = -1
+        start = 0  # where the run of instructions not yet copied begins
+        for index in (
+            special if plan is not None or counter < 0 or counter in special else sorted((*special, counter))
+        ):
+            facts = facts_of[index]
+            here = offsets[index]
+            out += code[start:here]
+            start = here
+            if index == counter:
+                self._count(emitted, slot, len(facts_of), borrows)
+            if check is Check.WRITES and index and facts_of[index - 1].writes:
+                self._compare_source(emitted, block, index)
+            if recording is not None and plan is not None:
+                if index in plan.before:
+                    recording.add(emitted, plan, plan.before[index])
+                if index in plan.stepped:
+                    runs.append((index, len(out)))
+                    self._native(emitted, index)
+                    start = offsets[index + 1]
+                    runs.append((index + 1, len(out)))
+                    continue
+            runs.append((index, len(out)))
+            if table is not None and index == len(facts_of) - 2:
+                branch_by_table(emitted, table, stubs, len(facts_of))
+                start = offsets[-1]
+                break
+            if facts.simple:
+                continue
+            kind = facts.kind
+            before = number
+            if facts.number != -2:
+                number = facts.number
+            if kind is Kind.PLAIN:
+                continue
+            start = offsets[index + 1]
+            encoding = code[here:start]
+            if kind is Kind.RELATIVE:
+                if not self._relocated(emitted, encoding, facts.displacement, block.pc + start, at):
+                    self._native(emitted, index)
+            elif kind is Kind.REP:
+                repeat(emitted, encoding, index)
+                if recording is not None and plan is not None:
+                    recording.add(emitted, plan, plan.behind[index])
+            elif kind is Kind.SYSCALL:
+                if block.leaves and start == offsets[-1]:
+                    self._return_from_signal(emitted, block.end)
+                else:
+                    self._system_call(emitted, index, before, block.pc + start)
+                number = -1
+            elif kind is Kind.NATIVE:
+                self._native(emitted, index)
+            else:
+                self._terminator(emitted, block, facts, encoding, at, slot, counts=counter == -1)
+            runs.append((index + 1, len(out)))
+        out += code[start : offsets[-1]]
+        if block.cut:
+            emitted.falls = block.end
+        return emitted
+
+    @staticmethod
+    def _compare_source(emitted: Emitted, block: SourceBlock, index: int) -> None:
+        """Stop if the program's bytes from instruction `index` on are no longer those
+        copied. Aligned loads only: HotSpot sets EFLAGS.AC while it probes the
+        processor, and a misaligned load is then a SIGBUS."""
+        out = emitted.code
+        out += SAVE_RAX + SAVE_RCX
+        at, end = block.offsets[index], block.offsets[-1]
+        pc, code, changes = block.pc, block.code, []
+        while at < end:
+            address = pc + at
+            # The greatest powers of two that divide the address, and that are left.
+            size = min(8, address & -address or 8, 1 << (end - at).bit_length() - 1)
+            out += encode.compare(size, address, int.from_bytes(code[at : at + size], "little"))
+            changes.append((len(out) - 1, index))
+            at += size
+        emitted.changes += tuple(changes)
+        out += LOAD_RCX + LOAD_RAX
+
+    def _relocated(self, emitted: Emitted, encoding: bytes, field_at: int, end: int, at: int) -> bool:
+        """A copy whose RIP-relative operand names the same address from here; False, and nothing, where that
+        is too far.
+
+        `end` is the program's address behind the instruction.
+        """
+        out = emitted.code
+        target = end + _unpack_i32(encoding, field_at)[0]
+        displacement = target - (at + len(out) + len(encoding))
+        if not -_REACH <= displacement < _REACH:
+            return False
+        emitted.fields.append((Field.OUT, len(out) + field_at))
+        out += encoding[:field_at] + _pack_i32(displacement) + encoding[field_at + 4 :]
+        return True
+
+    @staticmethod
+    def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
+        """Stop, for the tracer to step instruction `index` at its own place and go on
+        `behind` (right behind the stop if not said)."""
+        out = emitted.code
+        emitted.natives += ((len(out), index, behind or len(out) + 1),)
+        out += encode.INT3
+
+    def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
+        out = emitted.code
+        size = self._watched.get(number)
+        if size == WHEN_TOLD:
+            number, size = -1, None
+        if number in self._watched and size is None:
+            self._native(emitted, index)
+            return
+        # Whoever steps the call at its own place goes on right behind the copy's: the kernel may
+        # yet wind it back by the instruction's length.
+        call = encode.SYSCALL
+        if size is not None:
+            out += encode.CHECK_SIZE[size]
+            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
+        if number < 0:
+            out += self._check_number
+            emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))
+            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
+        out += _CHECK_DEFERRING
+        self._native(emitted, index, len(out) + len(encode.INT3 + call))
+        # The boundary is behind the checks, which borrow what the call overwrites: who
+        # steps on to a boundary must not make the call.
+        emitted.runs[-1] = (index, len(out))
+        out += encode.SYSCALL
+        # The instruction leaves its return address in rcx: it must be the program's.
+        emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
+        out += encode.move_absolute(encode.RCX, end)
+        emitted.fields.append((Field.ADDRESS, len(out) - 8))
+
+    @staticmethod
+    def _return_from_signal(emitted: Emitted, end: int) -> None:
+        """Restore registers from a copy of the frame that leads to `resume`, which goes on
+        where the frame itself leads."""
+        out = emitted.code
+        out += SAVE_RAX + SAVE_RCX
+        begin = len(out)  # before, there is nothing saved that could be given back
+        for word in range(CONTEXT_SIZE // 8):
+            out += encode.load_stack(encode.RCX, word * 8)
+            to = layout.RESUMED if word == CONTEXT_PC // 8 else layout.FRAME + word * 8
+            out += encode.store_area(encode.RCX, to)
+        out += encode.store_area_immediate(layout.DEFERRING, 0)
+        out += encode.store_area(encode.RSP, _S_RSP)
+        out += encode.load_area(encode.RSP, layout.FRAME_AT)
+        emitted.retreat = begin, len(out) + 1
+        out += encode.SYSCALL
+        # Reached only if the call is refused (by a filter).
+        out += encode.load_area(encode.RSP, _S_RSP)
+        out += encode.move_absolute(encode.RCX, end)
+        emitted.fields.append((Field.ADDRESS, len(out) - 8))
+        emitted.falls = end
+
+    def _terminator(
+        self,
+        emitted: Emitted,
+        block: SourceBlock,
+        facts: Facts,
+        encoding: bytes,
+        at: int,
+        slot: int,
+        *,
+        counts: bool,
+    ) -> None:
+        out = emitted.code
+        kind = facts.kind
+        if kind is Kind.JUMP:
+            emitted.falls = block.target
+        elif kind is Kind.BRANCH:
+            out += self.padding(at + len(out), 2)
+            out += encode.branch(facts.condition, 0)
+            emitted.exits += ((len(out) - 4, block.target),)
+            emitted.falls = block.end
+        elif kind is Kind.COUNTED:
+            out += self.padding(at + len(out), len(encoding) + 1)
+            out += encoding[:-1] + b"\x05"
+            out += encode.jump(0)
+            emitted.exits += ((len(out) - 4, block.end),)
+            emitted.falls = block.target
+        elif kind is Kind.CALL:
+            self._push_return(emitted, block.end)
+            emitted.falls = block.target
+            emitted.returns_to = block.end
+        else:
+            self._indirect(emitted, block, facts, encoding, at, slot, counts=counts)
+
+    @staticmethod
+    def padding(at: int, before: int) -> bytes:
+        """What to put at address `at` so that a displacement `before` bytes behind is
+        aligned: then a thread that runs there sees it whole, before or after it is
+        patched (SDM vol. 3, 9.1.1 and 9.1.3)."""
+        return _NOPS[-(at + before) & 3]
+
+    def _push_return(self, emitted: Emitted, address: int) -> None:
+        """Push the program's own return address."""
+        out = emitted.code
+        if address < 1 << 31:
+            out += encode.push_immediate(address)
+            emitted.fields.append((Field.FIXED, len(out) - 4))
+        else:
+            out += encode.push_at(0)
+            emitted.literals += ((len(out) - 4, address),)
+
+    def _indirect(
+        self,
+        emitted: Emitted,
+        block: SourceBlock,
+        facts: Facts,
+        encoding: bytes,
+        at: int,
+        slot: int,
+        *,
+        counts: bool,
+    ) -> None:
+        """Load the target into rax and look it up. The table leads to a landing
+        that checks rax and gives rax and rcx back, or to a stop."""
+        out = emitted.code
+        out += SAVE_RAX
+        out += SAVE_RCX
+        if counts:
+            # The operand may need rcx; the pop of a return does not.
+            self._count_in_lookup(emitted, slot, len(block.facts), restores=facts.kind is not Kind.RETURN)
+        if facts.kind is Kind.RETURN:
+            emitted.borrowed = {len(out): 0}
+            out += encode.POP_RAX
+            if facts.immediate:
+                out += encode.adjust_rsp(facts.immediate)
+        else:
+            self._load_target(emitted, encoding, facts, block.end, at)
+            if facts.kind is Kind.INDIRECT_CALL:
+                emitted.borrowed = {len(out): 0}
+                # A call to no canonical address faults before it pushes.
+                out += encode.LOAD_RCX_BELOW_STACK
+                out += _SAVE_BELOW_STACK
+                emitted.borrowed = {**emitted.borrowed, len(out): 0}
+                self._push_return(emitted, block.end)
+                emitted.returns_to = block.end
+        # Should the target turn out not to be canonical, the branch itself must fault.
+        out += encode.store_area_immediate(layout.SITE, slot)
+        emitted.fields.append((Field.SLOT, len(out) - 4))
+        out += self._lookup
+        emitted.fields.append((Field.DATA, len(out) - 4))
+
+    def _load_target(self, emitted: Emitted, encoding: bytes, facts: Facts, end: int, at: int) -> None:
+        """mov rax, r/m64 with the operand of a jmp or call r/m64 (FF /4, FF /2 to 8B /r)."""
+        cursor = 0
+        prefixes = bytearray()
+        while encoding[cursor] in _LEGACY_PREFIXES:
+            if encoding[cursor] in (0x64, 0x67):  # fs and address size matter to the operand
+                prefixes.append(encoding[cursor])
+            cursor += 1
+        rex = 0x48
+        if encoding[cursor] & 0xF0 == 0x40:
+            rex |= encoding[cursor] & 0x03
+            cursor += 1
+        modrm = encoding[cursor + 1] & 0xC7
+        tail = encoding[cursor + 2 :]
+        text = bytes(prefixes) + bytes((rex, 0x8B, modrm)) + tail
+        out = emitted.code
+        if not facts.displacement:
+            out += text
+        elif not self._relocated(emitted, text, len(text) - 4, end, at):
+            out += encode.load_rax(bytes(prefixes), end + _unpack_i32(text, len(text) - 4)[0])
+            emitted.fields.append((Field.ADDRESS, len(out) - 8))
+
+    # -- what is not a copy
+
+    def resume(self) -> bytes:
+        """What a return from a signal handler leads to: looks up where its frame leads."""
+        out = SAVE_RAX + SAVE_RCX + encode.load_area(encode.RAX, layout.RESUMED)
+        return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self._lookup
+
+    def refill(self) -> bytes:
+        """What a block goes to that has no allowance left (nothing, if there are no allowances)."""
+        return self._refill
+
+    def landing(self, target: int) -> Landing:
+        """What the lookup table leads to for `target`: goes on behind itself if rax is
+        the target, giving back rax and rcx, else elsewhere.
+
+        It may not compare, even where the target overwrites
+        the flags: who does not find its target here may need them.
+        """
+        test = encode.move_absolute(encode.RCX, -target) + encode.LEA_RCX_RCX_RAX
+        test += encode.jump_if_rcx_zero(len(encode.jump(0)))
+        return Landing(test + encode.jump(0) + LOAD_RCX + LOAD_RAX, len(test) + 1, 2)

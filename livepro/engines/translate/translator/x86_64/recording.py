@@ -1,0 +1,394 @@
+"""Emits what records a block's execution and the addresses that it accesses.
+
+A thread writes records (`livepro.engines.stream`) behind one another into its area; a word there says
+where the next begins. A block's record is begun, and room made for all of its words, at the block's
+start: so a thread that leaves the block early has it as its last record. What can be computed there
+is: addresses whose registers nothing in the block has changed before, but by constants. The others are
+computed right before their instructions. Flags are left alone.
+
+Where accesses cannot be told by a few instructions (gathers, XSAVE ...) the instruction stops, and the
+tracer fills its words in as it steps it.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import NamedTuple
+
+from iced_x86 import Decoder, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, RegisterExt
+
+from livepro.engines.stream.blocks import StreamBlocks
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Emitted, Field
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
+from livepro.isa.access import ALL_64, Access, Pattern
+from livepro.isa.x86_64.accesses import Operand
+
+_FS = "fs_base"
+_OVER = b"\xe3\x03" + encode.STOP_IN_NOP
+"""jrcxz +3: to the stop in the nop behind; see `encode.JUMP_INTO_NOP`."""
+_LOAD_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2)
+"""movzx ecx, byte gs:[RECORD + 2]: 0 when the next record would begin behind the chunk."""
+
+_NUMBERS = {
+    getattr(Register, name.upper()): number
+    for number, name in enumerate(
+        ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))
+    )
+}
+_ADDRESSING = _NUMBERS | {
+    getattr(Register, name.upper()): number
+    for number, name in enumerate(
+        ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", *(f"r{n}d" for n in range(8, 16)))
+    )
+}
+_RSP = 4
+_WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
+_CALLS = frozenset((Mnemonic.SYSCALL, Mnemonic.INT))
+_SEGMENT_BASE = _CALLS | {Mnemonic.WRFSBASE, Mnemonic.LFS}
+_INFO = InstructionInfoFactory()
+
+
+class Effects(NamedTuple):
+    """What an instruction does to general registers: a mask of those written, but for `moved`, to which
+    (a number, or -1) `by` is added; and whether the base of fs may be another one behind it."""
+
+    written: int
+    moved: int
+    by: int
+    segment: bool
+
+
+@lru_cache(1 << 16)
+def effects_of(code: bytes) -> Effects:
+    """The effects of the instruction `code`."""
+    instruction = Decoder(64, code, ip=0).decode()
+    written = 0
+    for used in _INFO.info(instruction).used_registers():
+        number = _NUMBERS.get(RegisterExt.full_register(used.register))
+        if number is not None and used.access in _WRITES:
+            written |= 1 << number
+    moved, by = -1, 0
+    if instruction.is_stack_instruction and instruction.mnemonic in (
+        Mnemonic.PUSH,
+        Mnemonic.POP,
+        Mnemonic.PUSHFQ,
+    ):
+        moved, by = _RSP, instruction.stack_pointer_increment
+        if instruction.mnemonic == Mnemonic.POP and instruction.op0_kind == OpKind.REGISTER:
+            moved = -1 if instruction.op0_register == Register.RSP else moved
+    elif instruction.mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and instruction.op0_kind == OpKind.REGISTER:
+        number = _NUMBERS.get(instruction.op0_register, -1)
+        if number >= 0 and instruction.op1_kind in (OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64):
+            value = instruction.immediate(1)
+            value -= (1 << 64) if value >> 63 else 0
+            moved, by = number, value if instruction.mnemonic == Mnemonic.ADD else -value
+    elif instruction.op_count == 1 and instruction.mnemonic in (Mnemonic.INC, Mnemonic.DEC):
+        number = -1
+        if instruction.op0_kind == OpKind.REGISTER:
+            number = _NUMBERS.get(instruction.op0_register, -1)
+        if number >= 0:
+            moved, by = number, 1 if instruction.mnemonic == Mnemonic.INC else -1
+    if moved >= 0:
+        written &= ~(1 << moved)
+    segment = instruction.mnemonic in _SEGMENT_BASE or (
+        instruction.op0_kind == OpKind.REGISTER and instruction.op0_register == Register.FS
+    )
+    if instruction.mnemonic in _CALLS:
+        written |= 1  # rax: the result
+    return Effects(written, moved, by, segment)
+
+
+class Place(NamedTuple):
+    """An address to be computed: registers by number (-1: none), `short` for 32-bit addresses; `fs` says
+    that the segment's base is added. `word` is its place in the record."""
+
+    word: int
+    base: int
+    scaled: int
+    scale: int
+    displacement: int
+    short: bool
+    fs: bool
+
+    @property
+    def registers(self) -> int:
+        """Mask of the registers that it needs."""
+        return sum(1 << number for number in (self.base, self.scaled) if number >= 0)
+
+
+class Mask(NamedTuple):
+    """An opmask register to be stored."""
+
+    word: int
+    register: int
+
+
+class Plan(NamedTuple):
+    """What is recorded of a block: its number, the words of its record, places computed at its start,
+    and before and behind each instruction (by index); `stepped` are instructions whose words the tracer
+    fills in."""
+
+    number: int
+    words: int
+    early: tuple[Place, ...]
+    before: dict[int, list[Place | Mask]]
+    behind: dict[int, list[Place]]
+    stepped: frozenset[int]
+
+
+class Recording:
+    """Plans and emits the records of blocks, which get their numbers from `blocks`."""
+
+    def __init__(self, blocks: StreamBlocks, *, addresses: bool = True) -> None:
+        self.blocks = blocks
+        self._addresses = addresses
+
+    def plan(self, block: SourceBlock) -> Plan:
+        """What is recorded of a block."""
+        sizes = block.steps()
+        flows = [facts.flow for facts in block.facts]
+        known = self.blocks.block(block.pc, block.code, sizes, flows, block.target)
+        early: list[Place] = []
+        before: dict[int, list[Place | Mask]] = {}
+        behind: dict[int, list[Place]] = {}
+        stepped = set()
+        moved = dict.fromkeys(range(16), 0)
+        lost = 0  # registers of which it is not known by how much they have changed
+        called = False  # a system call may have changed the base of fs
+        word = 1
+        for index, accesses in enumerate(known.accesses):
+            facts: Facts = block.facts[index]
+            encoding = block.code[block.offsets[index] : block.offsets[index + 1]]
+            places = self._places(accesses, word)
+            word += sum(access.words for access in accesses)
+            if places is None:
+                stepped.add(index)
+            else:
+                if facts.kind is Kind.NATIVE and accesses:
+                    stepped.add(index)
+                    places = ([], [])
+                for place in places[0]:
+                    unknown = isinstance(place, Mask) or place.registers & lost or (called and place.fs)
+                    shifted = None if unknown or isinstance(place, Mask) else _shifted(place, moved)
+                    if shifted is None:
+                        before.setdefault(index, []).append(place)
+                    else:
+                        early.append(shifted)
+                if places[1]:
+                    behind[index] = places[1]
+            effects = effects_of(encoding)
+            lost |= effects.written
+            called |= effects.segment
+            if effects.moved >= 0:
+                moved[effects.moved] += effects.by
+                if not -(1 << 20) < moved[effects.moved] < 1 << 20:
+                    lost |= 1 << effects.moved
+        return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped))
+
+    @staticmethod
+    def _places(accesses: tuple[Access, ...], word: int) -> tuple[list[Place | Mask], list[Place]] | None:
+        """What to compute before and behind an instruction; None if that takes the tracer."""
+        before: list[Place | Mask] = []
+        behind: list[Place] = []
+        for access in accesses:
+            where: Operand = access.where
+            place = _place(where, word)
+            if place is None:
+                return None
+            if access.pattern is Pattern.ONE and not where.offset:
+                before.append(place)
+            elif access.pattern is Pattern.STRING:
+                before.append(place)
+                behind.append(place._replace(word=word + 1))
+            elif access.pattern in (Pattern.MASKED, Pattern.PACKED) and (
+                Register.K0 < where.mask <= Register.K7
+            ):
+                before.append(place)
+                before.append(Mask(word + 1, where.mask - Register.K0))
+            else:
+                return None
+            word += access.words
+        return before, behind
+
+    # -- emission
+
+    @staticmethod
+    def begin(emitted: Emitted, plan: Plan, block: SourceBlock, cell: int) -> None:
+        """Begin a block's record, and count the block in `cell`."""
+        out = emitted.code
+        free = free_at_start(block)
+        needed = 0
+        for place in plan.early:
+            needed |= place.registers
+        pointer, value = encode.RCX, encode.RAX
+        spilled = [pointer]
+        out += encode.store_area(pointer, layout.SPILL[1])
+        if plan.early:
+            candidates = [n for n in range(16) if not needed >> n & 1 and n not in (_RSP, pointer, 12)]
+            frees = [n for n in candidates if free >> n & 1]
+            value = (frees or candidates)[0]
+            if not frees:
+                out += encode.store_area(value, layout.SPILL[0])
+                spilled.append(value)
+            for place in plan.early:
+                if place.registers >> pointer & 1:
+                    _compute(out, place, value)
+                    if place.fs:
+                        out += _read_fs(pointer) + _add(value, pointer)
+                    out += encode.load_area(pointer, layout.RECORD)
+                    out += store_indirect(value, pointer, 8 * place.word)
+                    out += encode.load_area(pointer, layout.SPILL[1])
+        out += encode.load_area(pointer, layout.RECORD)
+        out += store_indirect_immediate(pointer, plan.number)
+        for place in plan.early:
+            if place.registers >> pointer & 1:
+                continue
+            _compute(out, place, value)
+            if place.fs:
+                out += _read_fs(pointer) + _add(value, pointer) + encode.load_area(pointer, layout.RECORD)
+            out += store_indirect(value, pointer, 8 * place.word)
+        if len(spilled) > 1:
+            out += encode.load_area(value, layout.SPILL[0])
+        out += _advance(pointer, 8 * plan.words)
+        out += encode.store_area(pointer, layout.RECORD)
+        emitted.recorded = len(out)
+        out += _LOAD_FULL + _OVER
+        emitted.full = (len(out) - 1, len(out))
+        offset = layout.COUNTERS + cell * 8
+        out += encode.load_area(pointer, offset)
+        emitted.fields.append((Field.CELL, len(out) - 4))
+        out += encode.lea_increment(pointer, 1)
+        out += encode.store_area(pointer, offset)
+        emitted.fields.append((Field.CELL, len(out) - 4))
+        emitted.tallied = len(out)
+        out += encode.load_area(pointer, layout.SPILL[1])
+        emitted.counted = len(out)
+
+    @staticmethod
+    def add(emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
+        """Put words into the record that was begun at the block's start."""
+        out = emitted.code
+        needed = 0
+        for place in places:
+            if isinstance(place, Place):
+                needed |= place.registers
+        candidates = [n for n in range(16) if not needed >> n & 1 and n not in (_RSP, 12)]
+        pointer, value = candidates[:2]
+        out += encode.store_area(value, layout.SPILL[0]) + encode.store_area(pointer, layout.SPILL[1])
+        for place in places:
+            if isinstance(place, Mask):
+                out += _move_mask(value, place.register)
+            else:
+                _compute(out, place, value)
+                if place.fs:
+                    out += _read_fs(pointer) + _add(value, pointer)
+            out += encode.load_area(pointer, layout.RECORD)
+            out += store_indirect(value, pointer, 8 * (place.word - plan.words))
+        out += encode.load_area(pointer, layout.SPILL[1]) + encode.load_area(value, layout.SPILL[0])
+
+
+def free_at_start(block: SourceBlock) -> int:
+    """Registers that a block overwrites before anything reads them or may fault."""
+    read = free = 0
+    for facts in block.facts:
+        if facts.faults or facts.kind != Kind.PLAIN:
+            break
+        read |= facts.registers_read
+        free |= facts.registers_killed & ~read
+        read |= facts.registers_killed
+    return free & 0xEFEF
+
+
+def _place(where: Operand, word: int) -> Place | None:
+    base, scaled = _number(where.base), _number(where.scaled)
+    if base is None or scaled is None or where.segment not in ("", _FS):
+        return None
+    displacement = where.displacement
+    displacement -= (1 << 64) if displacement >> 63 else 0
+    return Place(word, base, scaled, where.scale, displacement, where.bits == 32, where.segment == _FS)
+
+
+def _number(register: int) -> int | None:
+    """The number of a register of an operand, -1 for none that changes, None for one of less than
+    32 bits."""
+    if register in (Register.NONE, Register.RIP, Register.EIP):
+        return -1
+    return _ADDRESSING.get(register)
+
+
+def _shifted(place: Place, moved: dict[int, int]) -> Place | None:
+    """A place in terms of the registers at the block's start; None where that cannot be said."""
+    more = moved[place.base] if place.base >= 0 else 0
+    if place.scaled >= 0:
+        more += moved[place.scaled] * place.scale
+    if more and (place.short or not -(1 << 31) <= place.displacement + more < 1 << 31):
+        return None
+    return place._replace(displacement=place.displacement + more)
+
+
+# -- encodings (SDM vol. 2)
+
+
+def _compute(out: bytearray, place: Place, to: int) -> None:
+    """lea to, [place], without its segment."""
+    if place.base < 0 and place.scaled < 0:
+        out += encode.move_absolute(to, place.displacement & (0xFFFF_FFFF if place.short else ALL_64))
+        return
+    high = to >> 3 << 2
+    if place.short:
+        out += b"\x67"
+    displacement = struct.pack(
+        "<i", place.displacement if place.displacement < 1 << 31 else place.displacement - (1 << 32)
+    )
+    if place.scaled < 0 and place.base & 7 != _RSP:
+        out += (
+            bytes((0x48 | high | place.base >> 3, 0x8D, 0x80 | (to & 7) << 3 | place.base & 7)) + displacement
+        )
+        return
+    index = place.scaled if place.scaled >= 0 else _RSP  # 100: none
+    high |= (index >> 3 << 1) | (place.base >> 3 if place.base >= 0 else 0)
+    scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6 if place.scaled >= 0 else 0
+    if place.base < 0:
+        out += bytes((0x48 | high, 0x8D, 0x04 | (to & 7) << 3, scale | (index & 7) << 3 | 5)) + displacement
+    else:
+        sib = scale | (index & 7) << 3 | place.base & 7
+        out += bytes((0x48 | high, 0x8D, 0x84 | (to & 7) << 3, sib)) + displacement
+
+
+def store_indirect(register: int, pointer: int, displacement: int) -> bytes:
+    """mov gs:[pointer + displacement], register (pointer: not rsp, r12)"""
+    rex = 0x48 | register >> 3 << 2 | pointer >> 3
+    if -0x80 <= displacement < 0x80:
+        return bytes((0x65, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement & 0xFF))
+    return bytes((0x65, rex, 0x89, 0x80 | (register & 7) << 3 | pointer & 7)) + struct.pack(
+        "<i", displacement
+    )
+
+
+def store_indirect_immediate(pointer: int, value: int) -> bytes:
+    """mov qword gs:[pointer], imm32 (pointer: not rsp, rbp, r12, r13)"""
+    return bytes((0x65, 0x48 | pointer >> 3, 0xC7, pointer & 7)) + struct.pack("<i", value)
+
+
+def _advance(register: int, amount: int) -> bytes:
+    return encode.lea_increment(register, amount)
+
+
+def _add(to: int, register: int) -> bytes:
+    """lea to, [to + register] (to: not rbp, r13 without a displacement)"""
+    rex = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3
+    return bytes((rex, 0x8D, 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0))
+
+
+def _read_fs(register: int) -> bytes:
+    """rdfsbase r64"""
+    return bytes((0xF3, 0x48 | register >> 3, 0x0F, 0xAE, 0xC0 | register & 7))
+
+
+def _move_mask(register: int, mask: int) -> bytes:
+    """kmovq r64, k"""
+    return bytes((0xC4, 0x61 if register >= 8 else 0xE1, 0xFB, 0x93, 0xC0 | (register & 7) << 3 | mask))
