@@ -45,8 +45,13 @@ class Listening:
 
 @pytest.fixture
 def waiting() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that waits."""
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+    """A process that waits. What it has answered once is not in the middle of its exec, whose stop
+    would be the first to be reported."""
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"\n")
+        assert process.stdout.read(1) == b"\n"
         yield process
         process.kill()
 
