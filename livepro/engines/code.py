@@ -9,6 +9,10 @@ from livepro.isa.base import CodeBlock, Isa, Quirk
 from livepro.model import Flow
 
 _CHUNK = 256  # bytes; most blocks are shorter, and a read costs more than its length
+LONGEST_BLOCK = 1 << 14
+"""Bytes of code. What goes on for longer without a terminator is several blocks, to all engines: a program
+that runs through a mapping of zero bytes would have blocks of megabytes. (The longest in Debian 12's libcrypto
+has 10,670 bytes, NumPy's OpenBLAS 3,332.)"""
 
 
 class Readable(Protocol):
@@ -22,15 +26,15 @@ def read_block(isa: Isa, memory: Readable, address: int) -> CodeBlock:
     """The basic block that starts at `address`.
 
     A block that runs into bytes that cannot be decoded or read ends before
-    them. When the first instruction is such, the result is one INVALID
+    them, one that goes on for long at `LONGEST_BLOCK`. When the first instruction is such, the result is one INVALID
     instruction (without bytes if there are none to read), which will fault.
     """
     size = _CHUNK
     while True:
         code = memory.read(address, size)
         block = isa.decode_block(code, address)
-        if block.truncated and len(code) == size:
-            size *= 4
+        if block.truncated and len(code) == size and size < LONGEST_BLOCK:
+            size = min(size * 4, LONGEST_BLOCK)
             continue
         if len(block):
             return block

@@ -17,7 +17,9 @@ from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.emitted import Field
 from livepro.linux.proc import Mapping
 
-_SPARE = 1 << 16  # bytes left at the end of each part: more than any one block needs
+_SPARE = 1 << 16  # bytes left at the end of each part
+LARGEST_FRAGMENT = _SPARE - (1 << 12)
+"""Bytes that one fragment may have, with its comparison: what is left is for a landing and branches."""
 FIXED = 1 << 16
 """Bytes at the end of each file for what is there for as long as the file is."""
 SMALLEST = 8 * _SPARE

@@ -17,7 +17,7 @@ from livepro.engines.translate.translator.emitted import Check, Emitted
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.text import ProgramText, check_for
 from livepro.engines.translate.translator.unrolled import COPIES
-from livepro.engines.translate.translator.writing import FragmentWriter
+from livepro.engines.translate.translator.writing import FragmentWriter, aside_of
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -138,7 +138,7 @@ class BlockBuilder:
         cache = memory.cache_for(pc)
         if cache is None or len(self._registry.cells) + _CHAIN * COPIES > HALF:
             return None  # no counter left: the engine steps what it cannot translate
-        source = self._text.decode(pc)
+        source = self._decode(cache, pc)
         if source is None:
             return None
         revived = self._invalidator.revive(source)
@@ -181,12 +181,13 @@ class BlockBuilder:
                     at += block.size
                 at -= block.size
                 continue
-            ends = len(chain) == _CHAIN or follows in self._registry.slots or cache.hot >= cache.hot_end
+            full = cache.hot + aside_of(chain) >= cache.hot_end or not cache.room
+            ends = full or len(chain) == _CHAIN or follows in self._registry.slots
             # Code of another mapping has a cache of its own, or will have: a module's fragments lead
             # to each other.
             mapping = self._mapping
             ends = ends or mapping is None or not mapping.start <= follows < mapping.end
-            following = None if ends else self._text.decode(follows)
+            following = None if ends else self._decode(cache, follows)
             if following is None:
                 # The chain goes on elsewhere.
                 jump = self._jump
@@ -199,14 +200,27 @@ class BlockBuilder:
             chain.append(block)
         return chain
 
-    def _place(self, cache: Cache, at: int, source: SourceBlock, owed: Owed | None = None) -> Fragment:
-        """Write one fragment at `at` in `cache`, within an exclusive sequence if instructions are `owed`."""
-        registry, pc = self._registry, source.pc
-        slot = registry.slot_for(source, owed)
+    def _decode(self, cache: Cache, pc: int) -> SourceBlock | None:
+        """The block at `pc`, as much of it as has room in one fragment."""
+        source = self._text.decode(pc)
+        if source is None:
+            return None
+        self._mapping_of(pc)
+        return self._writer.fitting(cache, source, self._check)
+
+    def _mapping_of(self, pc: int) -> Mapping | None:
+        """The mapping that `pc` is in; `_check` is for it."""
         mapping = self._mapping
         if mapping is None or not mapping.start <= pc < mapping.end:
             mapping = self._mapping = self._process.space.find(pc)
             self._check = check_for(mapping)
+        return mapping
+
+    def _place(self, cache: Cache, at: int, source: SourceBlock, owed: Owed | None = None) -> Fragment:
+        """Write one fragment at `at` in `cache`, within an exclusive sequence if instructions are `owed`."""
+        registry, pc = self._registry, source.pc
+        slot = registry.slot_for(source, owed)
+        mapping = self._mapping_of(pc)
         block = self._writer.write(cache, at, source, slot, slot, self._check, owed)
         if not registry.has(slot):
             registry.enter(block, mapping)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass
 from operator import sub
@@ -49,7 +50,20 @@ def cut_at(block: SourceBlock, places: Container[int]) -> SourceBlock:
     """The block up to the first instruction, behind its own first, that stands at one of `places`."""
     for count, offset in enumerate(block.offsets[1:-1], 1):
         if block.pc + offset in places:
-            special = [index for index in block.special if index < count]
-            offsets = block.offsets[: count + 1]
-            return SourceBlock(block.pc, block.code[:offset], offsets, block.facts[:count], special, 0, True)
+            return _first(block, count)
     return block
+
+
+def shortened(block: SourceBlock, size: int) -> SourceBlock:
+    """Of the block what is in its first `size` bytes, its first instruction in any case."""
+    if block.offsets[-1] <= size:
+        return block
+    return _first(block, max(1, bisect_right(block.offsets, size) - 1))
+
+
+def _first(block: SourceBlock, count: int) -> SourceBlock:
+    """The block up to its first `count` instructions, of more."""
+    special = [index for index in block.special if index < count]
+    offsets = block.offsets[: count + 1]
+    code = block.code[: offsets[-1]]
+    return SourceBlock(block.pc, code, offsets, block.facts[:count], special, 0, True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from livepro.engines.code import LONGEST_BLOCK
 from livepro.engines.region import RegionWatch
 from livepro.engines.translate.translator.backend import Backend, Reader, Text
 from livepro.engines.translate.translator.emitted import Check
-from livepro.engines.translate.translator.source import SourceBlock, cut_at
+from livepro.engines.translate.translator.source import SourceBlock, cut_at, shortened
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
@@ -95,13 +96,17 @@ class ProgramText:
         return self._region.places(self._process, self._process.space.find(pc))
 
     def decode(self, pc: int) -> SourceBlock | None:
-        """The basic block at `pc`, None where there is nothing to execute."""
+        """The basic block at `pc`, its beginning if it is longer than `LONGEST_BLOCK`; None where there is
+        nothing to execute."""
         size = 0
         while True:
             text = self._around(pc, size)
             if text is None:
                 return None
             source = self._reader.decode(text, pc)
-            if not source.cut or source.invalid or size > text.end - pc:
-                return cut_at(source, self._places(pc)) if source.facts else None
-            size = size * 4 or 4 * _GLIMPSE
+            ends = not source.cut or source.invalid or size > text.end - pc
+            if ends or size == LONGEST_BLOCK:
+                if not source.facts:
+                    return None
+                return cut_at(shortened(source, LONGEST_BLOCK), self._places(pc))
+            size = min(size * 4 or 4 * _GLIMPSE, LONGEST_BLOCK)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from livepro.engines.translate.codecache.arenas import CacheMemory
-from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.cache import LARGEST_FRAGMENT, Cache
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
@@ -12,11 +14,15 @@ from livepro.engines.translate.coherence.trust import Trust
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed
 from livepro.engines.translate.translator.emitted import Check, Emitted, Field
 from livepro.engines.translate.translator.liveness import Liveness
-from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.source import SourceBlock, shortened
 from livepro.engines.translate.translator.tables import JumpTables
 from livepro.engines.translate.translator.unrolled import copies_of
 
 _LINE = 64  # bytes of a cache line: a short loop is to be fetched from as few as can be
+# Bytes of code of which a fragment is small enough in any case, where it compares its code on entry, and
+# behind each write: 64 writes, with up to 56 bytes each for each 8 that are compared.
+_SURE = {Check.NEVER: 512, Check.ENTRY: 512, Check.WRITES: 128}
+_MOST_WATCHED = 1024  # bytes of code that compares itself behind each write: more would not fit by far
 
 
 class FragmentWriter:
@@ -105,6 +111,19 @@ class FragmentWriter:
             fields[kind].append(place + offset)
         return place
 
+    def fitting(self, cache: Cache, source: SourceBlock, check: Check) -> SourceBlock:
+        """The block, or as much of its beginning as there is certain to be room for in one fragment."""
+        if source.offsets[-1] <= _SURE[check]:
+            return source
+        if check is Check.WRITES:
+            source = shortened(source, _MOST_WATCHED)
+        while len(source.facts) > 1:
+            details = self._emitter.emit(source, cache.hot, 0, self._live_out, check)
+            if len(details.code) + _size(details.aside) <= LARGEST_FRAGMENT:
+                break
+            source = shortened(source, source.offsets[-1] // 2)
+        return source
+
     def put_aside(self, cache: Cache, block: Fragment) -> None:
         """Write the comparison of a fragment out of line, if it may be, and let the fragment lead there."""
         aside, skip = block.details.aside, block.details.skip
@@ -180,6 +199,15 @@ class FragmentWriter:
             assert field is not None
             memory.patch(cache, field, at)
             last = copy
+
+
+def _size(aside: Emitted | None) -> int:
+    return 0 if aside is None else len(aside.code)
+
+
+def aside_of(blocks: Iterable[Fragment]) -> int:
+    """Bytes that the comparisons of fragments will take that have yet to be put aside."""
+    return sum(_size(block.details.aside) for block in blocks)
 
 
 def _loop_field(block: Fragment) -> int | None:
