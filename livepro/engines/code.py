@@ -11,8 +11,8 @@ from livepro.model import Flow
 _CHUNK = 256  # bytes; most blocks are shorter, and a read costs more than its length
 LONGEST_BLOCK = 1 << 14
 """Bytes of code. What goes on for longer without a terminator is several blocks, to all engines: a program
-that runs through a mapping of zero bytes would have blocks of megabytes. (The longest in Debian 12's libcrypto
-has 10,670 bytes, NumPy's OpenBLAS 3,332.)"""
+that runs through a mapping of zero bytes would have blocks of megabytes. (The longest in the libcrypto of
+Debian 12 has 10,670 bytes, in NumPy's OpenBLAS 3,332.)"""
 
 
 class Readable(Protocol):
@@ -26,8 +26,9 @@ def read_block(isa: Isa, memory: Readable, address: int) -> CodeBlock:
     """The basic block that starts at `address`.
 
     A block that runs into bytes that cannot be decoded or read ends before
-    them, one that goes on for long at `LONGEST_BLOCK`. When the first instruction is such, the result is one INVALID
-    instruction (without bytes if there are none to read), which will fault.
+    them, one that goes on for long at `LONGEST_BLOCK`. When the first instruction
+    is such, the result is one INVALID instruction (without bytes if there are none
+    to read), which will fault.
     """
     size = _CHUNK
     while True:
