@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux import proc, target
+from livepro.linux.limits import own_kept
 from livepro.model import RunResult
 from livepro.session import Handler, Session
 from livepro.tracee.seize import Refused
@@ -82,7 +83,7 @@ class Attachment(Session):
 
         if live is not None:
             self._live = self._watched(command, detach=self._let_go)
-        with self._signals():
+        with self._signals(), own_kept():
             self._in_thread(trace, progress, live)
         began = self._began or time.monotonic()
         return self._result(command, time.monotonic() - began, interval_size)

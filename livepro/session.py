@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from livepro.engines.base import Engine, Progress
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
+from livepro.linux.limits import own_kept
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
 from livepro.results import build_processes, build_snapshots, reported
@@ -88,7 +89,7 @@ class Session:
 
         if live is not None:
             self._live = self._watched(command)
-        with self._signals():
+        with self._signals(), own_kept():
             self._in_thread(trace, progress, live)
         return self._result(command, time.monotonic() - began, interval_size)
 

@@ -237,6 +237,9 @@ class Engine(ABC):
         self.records[process] = record
         if self.region is not None and parent is not None:
             self.region.inherit(process, parent)
+        if parent is not None and not parent.measured:
+            process.measured = False  # it has its parent's memory until it begins an image of its own
+            return
         process.measured = self.options.measurable is None or self.options.measurable(process.pid)
         if not process.measured:
             self.warnings.append(

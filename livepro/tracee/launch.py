@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
+from livepro.linux.limits import raise_own
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 
 _ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
@@ -73,7 +74,8 @@ def launch(
     and a wait status: the stop of its exec, or its end if a signal has ended it before.
 
     The child waits on a pipe until it is seized. Working directory, standard streams,
-    signal mask and dispositions are livepro's own. Raises LiveproError when ptrace is refused
+    signal mask and dispositions are livepro's own, its limits those that livepro has had until now:
+    livepro itself may open as many files as it may from here on. Raises LiveproError when ptrace is refused
     or the exec fails.
     """
     go_read, go_write = os.pipe()
@@ -92,6 +94,7 @@ def launch(
         finally:
             os._exit(127)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    raise_own()  # the child has the limit that there was
     os.close(go_read)
     os.close(error_write)
     try:

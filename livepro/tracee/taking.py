@@ -11,6 +11,7 @@ import signal
 from abc import ABC, abstractmethod
 
 from livepro.linux import proc, ptrace
+from livepro.linux.limits import raise_own
 from livepro.linux.wait import stop_event, stop_signal
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
@@ -54,6 +55,7 @@ class TakingOver(ABC):
         """Take hold of a process that runs; its threads start for the listener when they stop,
         for which they are told here, or by `enter` if the listener takes them singly.
         Raises OSError, with nothing changed, when that is refused."""
+        raise_own()
         tids = seize(pid, self._options, stop=not self.listener.takes_singly)
         process = TracedProcess(pid, ppid, 0, proc.command_line(pid), self._options)
         process.attached = True

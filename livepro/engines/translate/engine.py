@@ -26,6 +26,7 @@ from livepro.engines.translate.lifecycle.attaching import Attacher
 from livepro.engines.translate.lifecycle.detaching import Detacher
 from livepro.engines.translate.lifecycle.lives import ThreadLives
 from livepro.engines.translate.lifecycle.opening import CacheOpener
+from livepro.engines.translate.lifecycle.unmeasured import Unmeasured
 from livepro.engines.translate.persist.keeping import keep
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
@@ -116,6 +117,7 @@ class TranslateEngine(Engine):
             *(isa, backend, options, self.control, countdown, table, pc, ledger, deferral, syscalls, room),
             *(opener, attacher, suspender, runner.native, metering),
         )
+        self.unmeasured = Unmeasured(isa, backend, table, calls, syscalls, self.warnings)
         self._statistics = Statistics()
 
     def _count_down(self, *, metered: bool) -> Countdown:
@@ -149,6 +151,8 @@ class TranslateEngine(Engine):
     def process_started(self, process: TracedProcess, parent: TracedProcess | None) -> None:
         super().process_started(process, parent)
         actions, table = SignalActions(), self.table
+        if parent is not None:
+            self.unmeasured.born(process, parent)
         if parent is not None and parent in table.spaces:
             table.inherited[process] = table.spaces[parent]
             actions = self.syscalls.actions[parent]
@@ -178,12 +182,7 @@ class TranslateEngine(Engine):
             return True
         if self.opener.shares_memory(tid, parent.living):
             return False
-        registers = ptrace.get_registers(tid, self.isa.registers.structure)
-        place = space.memory.locate(getattr(registers, self.isa.registers.pc))
-        if place is not None:
-            self.backend.behind_syscall(registers, place.pc)
-            setattr(registers, self.isa.registers.pc, place.pc)
-        self.backend.let_go(tid, registers)
+        self.unmeasured.out_of_cache(tid, space)
         self.detacher.give_handlers_back(parent, tid, space)
         self.detacher.take_down(parent, tid, space)
         return True
@@ -195,7 +194,11 @@ class TranslateEngine(Engine):
         tally = ThreadTally(thread, record.store, None)
         self.control.enrol(record, tally)
         if thread.process.measured:
-            self.lives.begin(thread, record, tally)
+            try:
+                self.lives.begin(thread, record, tally)
+            except OSError as error:
+                if not self.unmeasured.takes(thread, error):
+                    raise
 
     def trapped(self, thread: TracedThread) -> None:
         self.delivery.trapped(thread)

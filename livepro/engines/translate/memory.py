@@ -17,6 +17,7 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
+from livepro.linux.limits import room_for_another
 from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import stop_event, stop_signal
 from livepro.tracee.stops import next_stop, sent
@@ -155,12 +156,26 @@ class Sharing:
             kept = self._memory.read(at, len(_NAME))
             self._memory.write(at, _NAME)
             try:
-                return call(numbers["memfd_create"], at, _MFD_CLOEXEC)
+                return self._memfd(at)
             finally:
                 self._memory.write(at, kept)
         finally:
             if not self._scratch:
                 call(numbers["munmap"], at, layout.PAGE)
+
+    def _memfd(self, name: int) -> int:
+        """The same, with a name that is there already."""
+        number = self._numbers["memfd_create"]
+        try:
+            return self._calls.call(number, name, _MFD_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            try:
+                with room_for_another(self._calls.tid):
+                    return self._calls.call(number, name, _MFD_CLOEXEC)
+            except PermissionError:
+                raise error from None
 
     def create(
         self,

@@ -74,9 +74,10 @@ class ThreadLives:
             self._attacher.abort_sequence(thread)  # calls made as the thread would make the kernel forget it
         space = self._table.spaces.get(process)
         if space is None:
-            inherited = self._table.inherited.pop(process, None)
+            inherited = self._table.inherited.get(process)
             if inherited is not None:
                 space = self._opener.inherit(thread, inherited)
+                del self._table.inherited[process]
             elif process.attached:
                 space = self._opener.open_running(thread, record, self._attacher.labeller(process))
             else:

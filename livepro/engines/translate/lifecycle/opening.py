@@ -53,7 +53,8 @@ class CacheOpener:
         self._syscalls = syscalls
 
     def open(self, thread: TracedThread, record: ImageRecord) -> CodeCache:
-        """Map livepro's memory into a process that has just begun an image."""
+        """Map livepro's memory into a process that has just begun an image. Raises LiveproError or OSError
+        when that is refused; nothing is left there then."""
         # At the exec stop the kernel has yet to store that call's result: let it leave the call.
         mask = ptrace.signal_mask(thread.tid)
         ptrace.set_signal_mask(thread.tid, memory.HELD_OFF)
@@ -64,8 +65,14 @@ class CacheOpener:
         entry = self._pc.of(thread.tid)
         text = thread.read(entry, len(self._backend.gadget))
         thread.write(entry, self._backend.gadget)
+        made: list[memory.SharedFile] = []
         try:
-            return self._lay_out(thread, record, entry, [])
+            return self._lay_out(thread, record, entry, made)
+        except OSError:
+            calls = self._calls.through(thread, entry)
+            for file in made:
+                calls.call(self._numbers["munmap"], file.base, file.size)
+            raise
         finally:
             thread.write(entry, text)
 
