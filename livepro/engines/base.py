@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.control import Control
+from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
@@ -100,6 +101,7 @@ class Engine(ABC):
         self.started = time.monotonic()
         self.control = Control(self, self.tracer.waker)
         self.inprocess = InProcess(self, isa)
+        self.debuggers = Debuggers(isa, self.warnings)
         self.region = None if options.region is None else RegionWatch(self, options.region)
 
     def launch(

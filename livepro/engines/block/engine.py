@@ -77,7 +77,7 @@ class BlockEngine(StepEngine):
         self.planner = planner = Planner(isa, self.keeper, self.decoder, barrier)
         self.watch = watch = RepWatch(isa)
         self.walk = walk = BlockWalk(isa, self.keeper, self.decoder, self.inprocess, planner, spaces, barrier)
-        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._whole)
+        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._taken, self._whole)
         self._hits = hits = Hits(isa, self._pc)
         self.detacher = Detacher(
             isa, self.tracer, self._states, running, texts, walk, barrier, self._pc, hits.met
@@ -214,6 +214,10 @@ class BlockEngine(StepEngine):
                 return True
         self.signalled(state.thread, signal.SIGTRAP)  # somebody sent it
         return False
+
+    def _taken(self, state: StepThread) -> bool:
+        # In its parent's memory, until it begins an image of its own, it would meet breakpoints.
+        return not state.thread.process.shares_memory and super()._taken(state)
 
     def trapped(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)

@@ -18,7 +18,8 @@ from livepro.tracee.stops import failed
 class BlockRunner:
     """Resumes threads.
 
-    `pc` reads the program counter of a thread (tid). `whole` has one execute all of an exclusive sequence:
+    `pc` reads the program counter of a thread (tid). `taken` lets one go that is about to get another
+    tracer, and says so. `whole` has one execute all of an exclusive sequence:
     None if it stands at none, False if it has met something else on the way.
     """
 
@@ -28,12 +29,14 @@ class BlockRunner:
         barrier: Barrier,
         watch: RepWatch,
         pc: Callable[[int], int],
+        taken: Callable[[StepThread], bool],
         whole: Callable[[StepThread], bool | None],
     ) -> None:
         self._walk = walk
         self._barrier = barrier
         self._watch = watch
         self._pc = pc
+        self._taken = taken
         self._whole = whole
 
     def go(self, state: BlockThread) -> None:
@@ -64,8 +67,10 @@ class BlockRunner:
         elif state.block.code.reps[state.index] and self._watch.watch(state):
             self._resume(state, ptrace.PTRACE_CONT)
         else:
-            exclusive = state.block.code.quirks[state.index] is Quirk.EXCLUSIVE
-            whole = self._whole(state) if exclusive else None
+            quirk = state.block.code.quirks[state.index]
+            if quirk is Quirk.SYSCALL and self._taken(state):
+                return
+            whole = self._whole(state) if quirk is Quirk.EXCLUSIVE else None
             if whole is None:
                 self._resume(state, ptrace.PTRACE_SINGLESTEP)
             elif whole:

@@ -127,6 +127,8 @@ class StepEngine(Engine):
 
     def _step(self, state: StepThread) -> None:
         """Let the thread attempt its next instruction, with all of an exclusive sequence."""
+        if state.block.code.quirks[state.index] is Quirk.SYSCALL and self._taken(state):
+            return
         while state.block.code.quirks[state.index] is Quirk.EXCLUSIVE:
             whole = self._whole(state)
             if whole is None:
@@ -135,6 +137,10 @@ class StepEngine(Engine):
                 return
         if ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None) == -1:
             failed(state.thread.tid)
+
+    def _taken(self, state: StepThread) -> bool:
+        """Let a thread go that stands before a call by which it gets another tracer, not yet in it."""
+        return not state.held and self.debuggers.take(state.thread, state.before) and self.part(state.thread)
 
     def _whole(self, state: StepThread) -> bool | None:
         """Run the exclusive sequence that the thread stands at, and count it: None if it is none,

@@ -96,6 +96,7 @@ class TranslateEngine(Engine):
         self.room = room = CacheRoom(isa, backend, tracer, table, calls, syscalls, flushes, persisted)
         self.runner = runner = ThreadRunner(
             *(isa, backend, tracer, table, pc, stops, ledger, deferral, syscalls, room, self.inprocess),
+            self.debuggers,
             detaching=lambda: self.detacher,
             metering=lambda: self.metering,
         )

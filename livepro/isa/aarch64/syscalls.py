@@ -19,6 +19,7 @@ TABLE = SyscallTable(
         "readlinkat": 78,
         "exit": 93,
         "exit_group": 94,
+        "ptrace": 117,
         "restart_syscall": 128,
         "sigaltstack": 132,
         "tgkill": 131,

@@ -27,6 +27,7 @@ TABLE = SyscallTable(
         "execve": 59,
         "exit": 60,
         "shmdt": 67,
+        "ptrace": 101,
         "rt_sigpending": 127,
         "rt_sigtimedwait": 128,
         "rt_sigsuspend": 130,

@@ -142,6 +142,10 @@ class Detacher:
         self._let_wait_no_longer()
         if last:
             self._close_parted(space)
+        elif not self._tracer.leaving:  # it alone is let go
+            self._parted.remove(state)
+            self._close(state)
+            self._tracer.left(thread)
 
     def _close_parted(self, space: CodeCache) -> None:
         """Add up what threads have counted that have been let go."""

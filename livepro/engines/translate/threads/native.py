@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.stop_reasons import NativeStop
@@ -51,6 +52,7 @@ class NativeStepper:
         syscalls: SyscallMonitor,
         room: CacheRoom,
         inprocess: InProcess,
+        debuggers: Debuggers,
         onward: Onward,
     ) -> None:
         self._isa = isa
@@ -62,13 +64,15 @@ class NativeStepper:
         self._syscalls = syscalls
         self._room = room
         self._inprocess = inprocess
+        self._debuggers = debuggers
         self._onward = onward
 
     def begin(self, state: TranslatedThread, stop: NativeStop) -> None:
         """Step the instruction that the stop stands for at its own address."""
         block = stop.block
         pc = block.source.pc + block.source.offsets[stop.index]
-        if self._tracer.leaving:
+        calls = block.source.facts[stop.index].flow is Flow.SYSCALL
+        if self._tracer.leaving or (calls and self._debuggers.take(state.thread, state.thread.registers())):
             self._ledger.record_partial(state, block, stop.index, counted=stop.counted)
             self._onward.park(state, state.thread.registers(), pc)
             return
@@ -76,7 +80,7 @@ class NativeStepper:
         self.prepare(state, pc)
         if state.trace is not None:
             state.trace.stepping(block, stop.index, state.thread.registers)
-        if block.source.facts[stop.index].flow is Flow.SYSCALL:
+        if calls:
             self._syscalls.before(state)
         elif state.mask is not None:
             self._deferral.restore_mask(state)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.fragment import Fragment
@@ -84,6 +85,7 @@ class ThreadRunner:
         syscalls: SyscallMonitor,
         room: CacheRoom,
         inprocess: InProcess,
+        debuggers: Debuggers,
         detaching: Callable[[], Detaching],
         metering: Callable[[], Metering],
     ) -> None:
@@ -98,7 +100,7 @@ class ThreadRunner:
         self._detaching = detaching
         self._metering = metering
         self.native = NativeStepper(
-            isa, backend, tracer, pc, ledger, deferral, syscalls, room, inprocess, onward=self
+            isa, backend, tracer, pc, ledger, deferral, syscalls, room, inprocess, debuggers, onward=self
         )
 
     def watch(self, wait: Callable[[], tuple[int, int]]) -> None:

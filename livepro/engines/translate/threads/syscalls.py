@@ -47,7 +47,7 @@ class SyscallMonitor:
         self._placing = named("mmap")
         self._growing = named("mremap")
         self._acting = named("rt_sigaction")
-        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", *backend.stepped_calls)
+        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", "ptrace", *backend.stepped_calls)
         self.watched: dict[int, int | None] = dict.fromkeys(self._remapping | self._acting | named(*more))
         self.watched |= asking
         self.discarding = named("madvise") if backend.guards else frozenset()
