@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux import proc, target
-from livepro.linux.limits import own_kept
 from livepro.model import RunResult
 from livepro.session import Handler, Session
+from livepro.tracee.descriptors import own_kept
 from livepro.tracee.seize import Refused
 
 if TYPE_CHECKING:

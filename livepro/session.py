@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from livepro.engines.base import Engine, Progress
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
-from livepro.linux.limits import own_kept
 from livepro.linux.wait import shell_status
 from livepro.model import RunResult
 from livepro.results import build_processes, build_snapshots, reported
+from livepro.tracee.descriptors import own_kept
 
 if TYPE_CHECKING:
     from livepro.live import LiveRun

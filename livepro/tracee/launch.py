@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.limits import raise_own
 from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
+from livepro.tracee.descriptors import raise_own
 
 _ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 

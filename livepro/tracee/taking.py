@@ -11,8 +11,8 @@ import signal
 from abc import ABC, abstractmethod
 
 from livepro.linux import proc, ptrace
-from livepro.linux.limits import raise_own
 from livepro.linux.wait import stop_event, stop_signal
+from livepro.tracee.descriptors import raise_own
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import interrupt, others_live, seize

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 
 import pytest
 
-from livepro.cli import examination as doctor
 from livepro.cli.main import main
+from livepro.doctor import examination as doctor
+from livepro.doctor.packages import TOOLS, Tool, missing
 from livepro.linux.permissions import Permissions
 from livepro.linux.probe import Probe
 from livepro.ui.console import open_console
@@ -29,6 +31,19 @@ def test_here(capsys: pytest.CaptureFixture[str]) -> None:
     engines = [words[1] for words in lines[lines.index(["Engines"]) + 1 :] if words[:1] == ["ok"]]
     assert engines == ["translate", "block", "step"]
     assert done.stdout.endswith("livepro can run here.\n")
+
+
+def test_what_the_tests_need(capsys: pytest.CaptureFixture[str]) -> None:
+    """In CI nothing is missing; elsewhere the command to get it is said."""
+    status = main(["doctor", "--tests"])
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if line.split()[:1] in (["ok"], ["--"])]) == len(TOOLS)
+    assert status == (0 if "No test is skipped for want of a package.\n" in out else 1)
+    if os.environ.get("CI"):
+        assert status == 0, out
+    absent = Tool("no-such-program", "one", "nothing"), Tool("/no/such/file", "two", "nothing")
+    assert missing([*absent, TOOLS[0]]) == 2
+    assert capsys.readouterr().out.endswith("\napt install --no-install-recommends one two\n")
 
 
 class Refused:

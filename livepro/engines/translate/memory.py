@@ -17,9 +17,9 @@ import numpy.typing as npt
 from livepro.engines.translate import layout
 from livepro.errors import LiveproError
 from livepro.linux import ptrace
-from livepro.linux.limits import room_for_another
 from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import stop_event, stop_signal
+from livepro.tracee.descriptors import room_for_another
 from livepro.tracee.stops import next_stop, sent
 
 _MFD_CLOEXEC = 1  # include/uapi/linux/memfd.h
