@@ -82,6 +82,7 @@ def run(
     serve: bool = False,
     metrics: str = "",
     timeline: bool = False,
+    snapshot_every: int = 0,
 ) -> Result:
     """Run `command` to its end and return what every thread of it executed.
 
@@ -108,6 +109,8 @@ def run(
     OpenMetrics. `live` is called once while the command runs, from the calling thread, with
     what a live view needs (`livepro.live.LiveRun`). `timeline` keeps how fast each
     thread went from beginning to end, in the result's `timeline`; that takes up to a ninth of a processor.
+    `snapshot_every` takes a snapshot each time that all threads together have executed so many instructions
+    more (0: none), to the instruction; they are in the result's `snapshots`.
     The program shares this process's standard streams and working directory.
 
     The program is traced from a thread of livepro's own. An exception that comes
@@ -130,7 +133,7 @@ def run(
     environment = _inherited() if env is None else _bytes(env)
     executable = resolve_command(command[0], environment)
     warnings = check_executable(executable, machine.name)
-    region = _region(start_at, stop_at, skip, count)
+    region = _region(start_at, stop_at, skip, count, snapshot_every)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
     recording = _recording(analyses, machine, cache)
@@ -287,14 +290,19 @@ def find_process(name: str, *, children: bool = False) -> int:
     return target.named(name, children=children)
 
 
-def _region(start_at: str, stop_at: str, skip: int, count: int) -> Region:
+def _region(start_at: str, stop_at: str, skip: int, count: int, every: int = 0) -> Region:
     """The part of a run that those mean. Raises LiveproError for what is no place or number."""
-    for number in (skip, count):
+    for number in (skip, count, every):
         if number < 0:
             raise LiveproError(f"{number} instructions cannot be skipped or counted.")
+    if count and every:
+        raise LiveproError(
+            "A number of instructions to be counted and snapshots by their number are not possible together.",
+            "Say where counting ends by a place.",
+        )
     start, start_count = _place(start_at)
     stop, stop_count = _place(stop_at)
-    return Region(start, stop, skip, count, start_count or 1, stop_count)
+    return Region(start, stop, skip, count, start_count or 1, stop_count, every)
 
 
 def _place(text: str) -> tuple[CodePlace | None, int | None]:

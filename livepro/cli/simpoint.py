@@ -42,6 +42,7 @@ examples:
   livepro simpoint run --interval-size 10M -- gzip -k file
   livepro simpoint run --max-error 2% -o gzip -- gzip -k file
   livepro simpoint run --save java.json.gz --thread all -- java -jar app.jar
+  livepro simpoint run --interval-size 400M --thread together -- ./openmp
 
 exit status: the program's, or 128 + n when signal n ended it; 2 when livepro
 could not choose or write what was asked for."""
@@ -90,7 +91,15 @@ def run_parser() -> Parser:
         metavar="WHICH",
         default="busiest",
         help="busiest (the default), all of its process, or a number, as exp-bbv numbers threads: 1 is the "
-        "first; with all, files of thread N > 1 get the suffix .N",
+        "first; with all, files of thread N > 1 get the suffix .N. Or together: all threads side by side, "
+        "cut at the same moments, --interval-size instructions of all of them; regions go from a loop's turn "
+        "to another, and are written for gem5, Pin and Sniper, too (.looppoint.json, .pcregions.csv)",
+    )
+    how.add_argument(
+        "--spin",
+        metavar="FILE",
+        help="with --thread together: more code in which threads wait for each other, and that does not "
+        "count: a pattern MODULE!FUNCTION a line. (OpenMP's and the C library's is known.)",
     )
     how.add_argument(
         "--loops",
@@ -135,15 +144,19 @@ def main(argv: Sequence[str]) -> int:
 def main_run(argv: Sequence[str]) -> int:
     """`livepro simpoint run`."""
     args = run_parser().parse_args(argv)
-    if args.thread not in ("busiest", "all") and not (args.thread.isdecimal() and int(args.thread)):
+    together = args.thread == "together"
+    named = together or args.thread in ("busiest", "all")
+    if not named and not (args.thread.isdecimal() and int(args.thread)):
         raise LiveproError(
-            f"--thread {args.thread}: no such thread.", "Name busiest, all or a number from 1."
+            f"--thread {args.thread}: no such thread.", "Name busiest, all, together or a number from 1."
         )
     command = checks.command(args.command)
     simpoint_options.check_outputs(args, proving=False)
+    simpoint_options.check_together(args, together)
     load_numpy()
     from livepro.api import run
     from livepro.cli import simpoint_outputs as outputs
+    from livepro.simpoint.together import SNAPSHOTS
     from livepro.ui.progress import progress_line
 
     outputs.check_installed()
@@ -154,7 +167,8 @@ def main_run(argv: Sequence[str]) -> int:
             command,
             engine=args.engine,
             aslr=args.aslr,
-            interval_size=args.interval_size,
+            interval_size=0 if together else args.interval_size,
+            snapshot_every=-(-args.interval_size // SNAPSHOTS) if together else 0,
             start_at=args.start_at,
             stop_at=args.stop_at,
             skip=args.skip,

@@ -169,6 +169,28 @@ def check_outputs(args: argparse.Namespace, *, proving: bool) -> None:
         raise LiveproError(f"--save {save} is no JSON file by its name.", "End it in .json or .json.gz.")
 
 
+def check_together(args: argparse.Namespace, together: bool) -> None:
+    """Raise LiveproError for options that do not go with --thread together, or only with it."""
+    if not together:
+        if args.spin:
+            raise LiveproError("--spin goes with --thread together only.", "Leave it out.")
+        return
+    for option, given in {"--count": args.count, "--save": args.save, "--with": args.beside}.items():
+        if given:
+            raise LiveproError(f"{option} does not go with --thread together.", "Leave it out.")
+    if args.pin_csv:
+        raise LiveproError(
+            "--pin-csv is of one thread; with --thread together PREFIX.pcregions.csv is written.",
+            "Leave --pin-csv out.",
+        )
+    if args.spin:
+        from livepro.simpoint.spinning import read_patterns
+
+        read_patterns(args.spin)
+    for ending in ("looppoint.json", "pcregions.csv"):
+        files.check_writable(f"{args.output}.{ending}", "-o")
+
+
 def beside(names: list[str]) -> list[Source]:
     """The sources that --with names, each with its weight. Raises LiveproError."""
     from livepro.simpoint import Vectors, read

@@ -11,14 +11,19 @@ from typing import TextIO
 from livepro.analyses.bbv import CutRule
 from livepro.cli import simpoint_options
 from livepro.errors import LiveproError
-from livepro.formats import files, pin_regions, simpoint, vectors_json
+from livepro.formats import files, looppoint, pin_regions, simpoint, vectors_json
 from livepro.model import ProcessResult, RunResult
 from livepro.simpoint import Source, Study, Vectors, busiest, of_thread, study
 from livepro.simpoint.choosing import from_files
 from livepro.simpoint.clustering import check_installed
 from livepro.simpoint.document import to_document
 from livepro.simpoint.reading import to_document as vectors_document
+from livepro.simpoint.spinning import PATTERNS, read_patterns, spinning
+from livepro.simpoint.together import Region, Turn, together
 from livepro.ui.view import shown
+
+TOGETHER = "together"
+"""What --thread says for all threads side by side."""
 
 __all__ = ["check", "check_installed", "choose", "choose_from_run"]
 
@@ -74,6 +79,9 @@ def choose_from_run(args: argparse.Namespace, result: RunResult) -> None:
         raise LiveproError(
             "The run ended before what was to be counted began.", "Check --start-at and --skip."
         )
+    if args.thread == TOGETHER:
+        choose_together(args, result)
+        return
     for process, index in threads(args.thread, result):
         thread = process.threads[index]
         number = index + 1 if args.thread == "all" else 1
@@ -100,6 +108,57 @@ def choose_from_run(args: argparse.Namespace, result: RunResult) -> None:
         choose(args, vectors, sources, output, sys.stderr, number, index)
     if args.loops:
         print_most_important_loops(process, args.loops)
+
+
+def choose_together(args: argparse.Namespace, result: RunResult) -> None:
+    """Choose regions of all threads of the busiest process, and write where other runs and simulators find
+    them. Raises LiveproError where there are none."""
+    found = busiest(result)
+    if found is None or not result.instructions:
+        raise LiveproError("The program executed nothing.", "Check the options that choose what counts.")
+    process = found[0]
+    patterns = [*PATTERNS, *(read_patterns(args.spin) if args.spin else ())]
+    cut = together(result, process, args.interval_size, spinning(process.table, patterns))
+    few = too_few(cut.vectors, args.interval_size)
+    if few and not args.quiet:
+        print(f"livepro: {few}", file=sys.stderr)
+    study = choose(args, cut.vectors, [], args.output, sys.stderr)
+    regions = cut.regions(study.choice)
+    rows = [_row(number, region) for number, region in enumerate(regions, 1)]
+    names = f"{args.output}.looppoint.json", f"{args.output}.pcregions.csv"
+    with files.open_text(names[0]) as stream:
+        looppoint.write_json(stream, rows)
+    with files.open_text(names[1]) as stream:
+        looppoint.write_csv(stream, rows)
+    if not args.quiet:
+        from livepro.ui.loops import print_regions
+
+        print(file=sys.stderr)
+        whole = float(cut.vectors.instructions.sum())
+        print_regions(regions, float(cut.left_out.sum()), whole, sys.stderr)
+        print(f"\nwritten: {', '.join(names)}", file=sys.stderr)
+    if args.loops:
+        print_most_important_loops(process, args.loops)
+
+
+def _row(number: int, region: Region) -> looppoint.LoopRegion:
+    start, end = region.start, region.end
+    return looppoint.LoopRegion(
+        number=number,
+        cluster=region.phase,
+        slice=region.interval,
+        warmup=None if region.warmup is None else _marker(region.warmup),
+        start=_marker(start),
+        end=_marker(end),
+        relative=end.number - start.number if end.address == start.address else 0,
+        length=region.instructions,
+        weight=region.weight,
+        multiplier=region.multiplier,
+    )
+
+
+def _marker(turn: Turn) -> looppoint.Marker:
+    return looppoint.Marker(turn.address, turn.module, turn.offset, turn.number)
 
 
 def print_most_important_loops(process: ProcessResult, most: int) -> None:

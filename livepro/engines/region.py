@@ -39,7 +39,7 @@ class Region:
     """From the first instruction at `start` (None: of the run), `skip` instructions later, to
     the one at `stop`, or for `count` instructions (None and 0: to the end). `start_count` and
     `stop_count` are the numbers of the arrivals there, from 1; a stop without one is the next
-    arrival once counting has begun."""
+    arrival once counting has begun. Instead of a `count`, a snapshot may be taken `every` so many."""
 
     start: CodePlace | None = None
     stop: CodePlace | None = None
@@ -47,11 +47,17 @@ class Region:
     count: int = 0
     start_count: int = 1
     stop_count: int | None = None
+    every: int = 0
 
     @property
     def metered(self) -> bool:
         """Whether instructions must be counted down."""
-        return bool(self.skip or self.count)
+        return self.ahead > 0
+
+    @property
+    def ahead(self) -> int:
+        """Instructions from the start to the first change that their number brings about (0: none)."""
+        return self.skip or self.count or self.every
 
     @property
     def counted(self) -> bool:
@@ -66,6 +72,8 @@ class Region:
             words.append(f"{self.skip:,} instructions skipped")
         if self.count:
             words.append(f"{self.count:,} counted")
+        if self.every:
+            words.append(f"a snapshot every {self.every:,} instructions")
         if self.stop is not None:
             words.append(f"up to {self._named(self.stop, self.stop_count or 1)}")
         return ", ".join(words)
@@ -263,11 +271,15 @@ class RegionWatch:
         """What was to be metered has been executed."""
         if self.phase is Phase.SKIPPING:
             self._begin()
+        elif self.phase is Phase.COUNTING and self.region.every:
+            with self._engine.halted():
+                self._engine.control.change("snapshot")
+                self._engine.meter(self.region.every)
         elif self.phase is Phase.COUNTING:
             self._end()
 
     def _begin(self) -> None:
-        self._change(Phase.COUNTING, "resume", self.region.count)
+        self._change(Phase.COUNTING, "resume", self.region.count or self.region.every)
 
     def _end(self) -> None:
         self._change(Phase.OVER, "pause", 0)
@@ -297,7 +309,8 @@ class RegionWatch:
 
     def finish(self) -> None:
         """The run is over."""
-        if self.metering and self._engine.metered_left <= 0:  # with the last instruction of all
+        last = self.metering and self._engine.metered_left <= 0  # with the last instruction of all
+        if last and not (self.region.every and self.phase is Phase.COUNTING):
             self.metering = False
             self.phase = Phase.COUNTING if self.phase is Phase.SKIPPING else Phase.OVER
 
@@ -332,7 +345,7 @@ class RegionWatch:
                 out.append(f"{region.stop}, where counting was to end, was {self._unmet()}.{cause}")
             if region.count:
                 out.append(f"Fewer than the {region.count:,} instructions to be counted were executed.")
-        if self._late:
+        if self._late and not region.every:  # a snapshot has what there is
             out.append(f"The region began or ended {self._late} instructions late.")
         return out
 

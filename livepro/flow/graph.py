@@ -5,7 +5,8 @@ where a block does, and ends before the next begins. How often it was executed i
 first instruction was, in whichever blocks that stands. Edges lead from a piece to the next, to its
 branch's target, and from a call to where it returns to: calls and returns themselves are left out, so
 that the graph falls into functions. An indirect jump may lead to any piece of its function that
-nothing else leads to (a switch's cases). Only what was executed is in the graph.
+nothing else leads to (a switch's cases), but for its first: a stub that jumps into a library is no
+loop. Only what was executed is in the graph.
 """
 
 from __future__ import annotations
@@ -88,13 +89,10 @@ def flow_graph(process: ProcessResult) -> FlowGraph:
         out.append(leads)
     reached = {target for leads in out for target in leads}
     for (module, function), jumps in indirect.items():
-        cases = {
-            n
-            for n, row in enumerate(rows)
-            if n not in reached
-            and (table.module[row], table.function[row]) == (module, function)
-            and function
-        }
+        own = [
+            n for n, row in enumerate(rows) if (table.module[row], table.function[row]) == (module, function)
+        ]
+        cases = set(own[1:]) - reached if function else set()
         for jump in jumps:
             out[jump] |= cases
     reached |= {target for leads in out for target in leads}

@@ -7,7 +7,7 @@ import numpy as np
 from livepro.analyses.bbv import CutRule, vectors
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.model.itypes import DEFAULT_GROUPS
-from livepro.simpoint.vectors import Blocks, Metric, Vectors, from_rows
+from livepro.simpoint.vectors import Blocks, Floats, Metric, Vectors, from_rows
 
 TYPE, SIMD, WIDTH = "type", "SIMD", "SIMD set"
 """Groups of metrics: instruction types (MICA's groups), all SIMD, SIMD by set and width."""
@@ -35,16 +35,23 @@ def of_thread(
     instructions executed in each, so that where a cut falls into a block, the types of that one
     execution are shared out between two intervals in proportion.
     """
-    metrics, of_form = _metrics(table)
-    density = np.zeros((len(table), len(metrics)))
-    if len(table):
-        per_block = np.add.reduceat(of_form[table.form], table.start[:-1], axis=0)
-        density = per_block / table.length[:, None]
+    metrics, density = densities(table)
+    _, of_form = _metrics(table)
     executed = thread.form_counts(table).astype(np.int64)
     totals = tuple(int(n) for n in (executed @ of_form.astype(np.int64)).tolist())
     blocks = Blocks(table.address, table.function, table.module, table.offset, metrics, density, totals)
     ids = np.arange(1, len(table) + 1)
     return from_rows(vectors(table, thread, rule), name, blocks, ids)
+
+
+def densities(table: BlockTable) -> tuple[tuple[Metric, ...], Floats]:
+    """The metrics M, and how many of each block's instructions, on average, each counts (float64, B x M)."""
+    metrics, of_form = _metrics(table)
+    density = np.zeros((len(table), len(metrics)))
+    if len(table):
+        per_block = np.add.reduceat(of_form[table.form], table.start[:-1], axis=0)
+        density = per_block / table.length[:, None]
+    return metrics, density
 
 
 def _metrics(table: BlockTable) -> tuple[tuple[Metric, ...], np.ndarray[tuple[int, int], np.dtype[np.bool_]]]:

@@ -1,4 +1,4 @@
-"""The loops of a run as a table: where they begin, in words that --start-at takes."""
+"""The loops of a run, and regions from loop to loop, as tables: places in words that --start-at takes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TextIO
 
 from livepro.flow import FlowGraph, Loop
 from livepro.model import BlockTable
+from livepro.simpoint.together import Region, Turn
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.summary import Page
 from livepro.ui.tables import Column, Table
@@ -45,3 +46,31 @@ def print_loops(
             percent(loop.instructions, whole),
         )
     page.table(rows)
+
+
+def print_regions(regions: Sequence[Region], left_out: float, whole: float, stream: TextIO) -> None:
+    """Print where other runs find the regions of a process that executed `whole` instructions, and `left_out`
+    more in which its threads waited for each other."""
+    console = open_console(stream)
+    page = Page(console, console.width, ascii_only(console))
+    page.title("Regions", "of all threads together; --start-at and --stop-at take a turn as it stands here")
+    columns = [Column("phase"), Column("from", right=False, flexible=True), Column("function", right=False)]
+    columns += [Column("up to", right=False, flexible=True), Column("instructions"), Column("counts for")]
+    rows = Table(columns)
+    for region in regions:
+        rows.add(
+            str(region.phase),
+            place(region.start),
+            region.start.function,
+            place(region.end),
+            grouped(region.instructions),
+            f"{region.multiplier:,.2f} x",
+        )
+    page.table(rows)
+    if left_out:
+        page.print(f"  left out: {percent(round(left_out), round(whole + left_out))} in which threads waited")
+
+
+def place(turn: Turn) -> str:
+    """A turn as --start-at takes it."""
+    return f"{PurePath(turn.module).name}+{turn.offset:#x}:{turn.number}"

@@ -12,6 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from engines.observed import regions
 
+import livepro
 from fixtures import Builder, Fixture, assembly
 
 Case = dict[str, Any]
@@ -203,6 +204,20 @@ class RegionContract:
             assert seen["intervals"] == (counted if case["interval_size"] else 0), case
             # Which of the two runs when is chance; one that wakes ends its block.
             assert abs(counted - asked) <= late(seen["warnings"]), (case, seen)
+
+    @pytest.mark.parametrize("program", ["million", "threads_join"])
+    def test_snapshots_every_so_often(self, program: str, builder: Builder) -> None:
+        """Each has the instructions of all threads together that were asked for, to the last one."""
+        every = 777 if program == "million" else 61
+        built = builder.assembly(fixture_of(program))
+        result = livepro.run([str(built)], engine=self.engine, snapshot_every=every)
+        found = [
+            sum(t.counts(result.processes).instructions(result.processes[t.process].table) for t in taken)
+            for taken in (snapshot.threads for snapshot in result.snapshots)
+        ]
+        assert found == [every * n for n in range(1, result.instructions // every + 1)]
+        assert program != "million" or result.instructions == 1_000_000
+        assert not result.warnings
 
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""

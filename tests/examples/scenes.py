@@ -289,6 +289,8 @@ def points(directory: Path) -> Iterator[Substitutes]:
     phases(directory)
     (directory / "Work.java").write_text(WORK)
     subprocess.run([javac, "Work.java"], cwd=directory, check=True)
+    source = (FIXTURES / "c" / "threaded_phases.c").read_text()
+    compiled(directory, "threaded", source, "-O1", "-pthread")
     measure = "livepro run -q --interval-size 2M --bb-out-file bb.out --pc-out-file pc.out -- ./phases"
     assert shell(measure, directory).returncode == 0
     for name in ("bb.out", "pc.out"):

@@ -33,7 +33,7 @@ class RegionKeeper:
         states: Mapping[int, StepThread],
         ahead: Callable[[StepThread], int],
     ) -> None:
-        self.left = 0 if bounds is None or bounds.start is not None else bounds.skip or bounds.count
+        self.left = 0 if bounds is None or bounds.start is not None else bounds.ahead
         self._isa = isa
         self._region = region
         self._metered = bounds is not None and bounds.metered

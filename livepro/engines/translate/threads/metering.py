@@ -54,7 +54,7 @@ class RegionMeter:
         self._backend = backend
         self._tracer = tracer
         self._region = region
-        self._target = 0 if bounds is None or bounds.start is not None else bounds.skip or bounds.count
+        self._target = 0 if bounds is None or bounds.start is not None else bounds.ahead
         self._table = table
         self._ledger = ledger
         self._suspender = suspender
