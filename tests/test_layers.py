@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exports": {"analyses"},  # reports in the formats of other tools
     "reports": {"comparing", "analyses", "isa"},  # pages for the browser, of reports as they were written
     "flow": {"isa"},  # from executed blocks to loops
-    "simpoint": {"analyses", "formats"},  # from vectors to points
+    "simpoint": {"analyses", "formats", "flow"},  # from vectors to points
     "ui": {"analyses", "formats", "comparing", "simpoint", "flow"},
     "doctor": {"linux", "isa", "engines", "ui"},  # asks the system itself, and reports on the layers
     "cli": {
