@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,11 +136,12 @@ def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path)
 
 
 def test_code_that_was_rewritten_is_called_without_stops(builder: Builder) -> None:
-    """And so is code that was put back as it had been."""
+    """And so is code that was put back as it had been: 10,000 calls more take no stop more. (Whether the page
+    has been protected again when it is rewritten depends on time: a stop, each of ten times.)"""
     program = builder.hosted("rewritten", "-static")
     script = (
         "import livepro, sys; runs = [livepro.run([*sys.argv[1:], n], engine='translate', cache=False)"
-        "for n in ('1000', '2000')]; print([r.exit for r in runs], len({r.stats['stops'] for r in runs}))"
+        "for n in ('1000', '2000')]; print([r.exit for r in runs], [r.stats['stops'] for r in runs])"
     )
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
@@ -149,7 +151,10 @@ def test_code_that_was_rewritten_is_called_without_stops(builder: Builder) -> No
         timeout=TIMEOUT,
         text=True,
     )
-    assert done.stdout.splitlines() == ["19000", "38000", "[0, 0] 1"], done.stderr
+    *sums, told = done.stdout.splitlines()
+    exits, fewer, more = re.fullmatch(r"(\[.*\]) \[(\d+), (\d+)\]", told).groups()
+    assert (*sums, exits) == ("19000", "38000", "[0, 0]"), done.stderr
+    assert abs(int(more) - int(fewer)) <= 10
 
 
 def test_what_is_mapped_elsewhere_is_no_reason_to_translate_anew(builder: Builder, tmp_path: Path) -> None:
