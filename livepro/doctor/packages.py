@@ -65,6 +65,7 @@ TOOLS = tuple(
         ("ruby", "ruby", "a language runtime"),
         ("pypy3", "pypy3", "a language runtime"),
         ("go", "golang-go", "a language runtime"),
+        ("stress-ng", "stress-ng", "programs that do what few programs do"),
         ("npm", "npm", "speedscope, which opens exported profiles"),
     )
 )

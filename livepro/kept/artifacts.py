@@ -26,7 +26,8 @@ from livepro.kept.place import only_ours
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 
-_MAGIC = b"livepro arrays 1\n"
+_MAGIC = b"livepro arrays 2\n"
+_BEGIN = len(_MAGIC) + 9  # behind the checksum, which is of all that follows
 _ALIGN = 64
 SIZE_LIMIT = 1 << 30
 """Bytes that the kept files may have together; the longest unused go first."""
@@ -85,6 +86,8 @@ class ArtifactStore:
         """What is kept under a key, None if there is nothing that can be trusted."""
         path = self._directory / key
         try:
+            if not only_ours(self._directory.stat()):
+                return None  # somebody else could give a file another name
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             return None
@@ -98,7 +101,7 @@ class ArtifactStore:
             return None
         finally:
             os.close(descriptor)
-        return _parse(data)
+        return _parse(data, key)
 
     def write(self, key: str, arrays: Arrays) -> None:
         """Keep some arrays. Nothing happens where it cannot be written."""
@@ -110,7 +113,7 @@ class ArtifactStore:
             return
         try:
             with os.fdopen(handle, "wb") as file:
-                file.writelines(_serialise(arrays))
+                file.writelines(_serialise(arrays, key))
             os.replace(name, self._directory / key)
         except OSError:  # a full disk
             with contextlib.suppress(OSError):
@@ -128,8 +131,8 @@ class ArtifactStore:
             total -= size
 
 
-def _serialise(arrays: Arrays) -> list[bytes]:
-    """Magic, checksum and index on lines of their own, then the arrays, each aligned."""
+def _serialise(arrays: Arrays, key: str) -> list[bytes]:
+    """Magic, checksum, and key and index on lines of their own, then the arrays, each aligned."""
     index: list[tuple[str, str, int, int]] = []
     body: list[bytes] = []
     at = 0
@@ -139,25 +142,23 @@ def _serialise(arrays: Arrays) -> list[bytes]:
         padding = -len(text) % _ALIGN
         body += [text, bytes(padding)]
         at += len(text) + padding
-    head = json.dumps(index).encode() + b"\n"
+    head = json.dumps([key, index]).encode() + b"\n"
+    head += b" " * (-(_BEGIN + len(head)) % _ALIGN)
     check = zlib.crc32(head)
     for part in body:
         check = zlib.crc32(part, check)
-    begin = _MAGIC + b"%08x\n" % check + head
-    return [begin, b" " * (-len(begin) % _ALIGN), *body]
+    return [_MAGIC + b"%08x\n" % check + head, *body]
 
 
-def _parse(data: Any) -> Arrays | None:
-    """The arrays in a kept file's bytes, None if they are not what was written."""
+def _parse(data: Any, key: str) -> Arrays | None:
+    """The arrays in the bytes of a file kept under `key`, None if they are not what was written under it."""
     if data[: len(_MAGIC)] != _MAGIC:
         return None
-    at = len(_MAGIC) + 9
-    end = data.find(b"\n", at) + 1
-    start = end + -end % _ALIGN
-    view = memoryview(data)
-    if zlib.crc32(view[start:], zlib.crc32(view[at:end])) != int(data[len(_MAGIC) : at], 16):
+    if data[len(_MAGIC) : _BEGIN] != b"%08x\n" % zlib.crc32(memoryview(data)[_BEGIN:]):
         return None
-    return {
-        name: np.frombuffer(data, kind, count, start + offset)
-        for name, kind, count, offset in json.loads(data[at:end])
-    }
+    end = data.find(b"\n", _BEGIN) + 1
+    start = end + -end % _ALIGN
+    found, index = json.loads(data[_BEGIN:end])
+    if found != key:
+        return None
+    return {name: np.frombuffer(data, kind, count, start + offset) for name, kind, count, offset in index}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,52 @@ def test_damaged_and_foreign_files_are_not_used(damage: str, tmp_path: Path) -> 
     else:
         path.unlink()
     assert ArtifactStore(tmp_path, "kind").read(key) is None
+
+
+def test_a_hundred_thousand_corrupted_files(tmp_path: Path) -> None:
+    """Bytes changed, cut off, put in, doubled: never used, and never an error."""
+    store = ArtifactStore(tmp_path, "kind")
+    key = store.key("a file")
+    store.write(key, ARRAYS)
+    whole = (tmp_path / key).read_bytes()
+    assert artifacts_module._parse(whole, key) is not None
+    rng = random.Random(1)
+    for _ in range(100_000):
+        data = bytearray(whole)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data) + 1)
+            how = rng.randrange(4)
+            if how == 0:
+                data[at : at + 1] = bytes((rng.randrange(256),))
+            elif how == 1:
+                del data[at:]
+            elif how == 2:
+                data[at:at] = rng.randbytes(rng.randrange(1, 9))
+            else:
+                data[at:at] = data[at : at + 16]
+            if not data:
+                break
+        if bytes(data) != whole:
+            assert artifacts_module._parse(bytes(data), key) is None
+
+
+def test_a_file_under_another_name_is_not_used(tmp_path: Path) -> None:
+    """What is kept of one module must not run in the place of another."""
+    store = ArtifactStore(tmp_path, "kind")
+    one, other = store.key("one"), store.key("other")
+    store.write(one, ARRAYS)
+    (tmp_path / one).rename(tmp_path / other)
+    assert store.read(other) is None
+
+
+def test_a_directory_that_others_may_write_is_not_used(tmp_path: Path) -> None:
+    directory = tmp_path / "shared"
+    store = ArtifactStore(directory, "kind")
+    key = store.key("a file")
+    store.write(key, ARRAYS)
+    assert store.read(key) is not None
+    directory.chmod(0o777)
+    assert store.read(key) is None
 
 
 def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

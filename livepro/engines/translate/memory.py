@@ -41,6 +41,9 @@ HELD_OFF = (1 << 64) - 1 & ~sum(
     )
 )  # fmt: skip
 
+NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors that say that a process can take no more memory of livepro's: for descriptors, or addresses."""
+
 _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
 
@@ -291,9 +294,9 @@ def free_below(space: AddressSpace, limit: int, size: int, lowest: int = 0x1_000
     return start if start >= lowest else None
 
 
-def free_near(space: AddressSpace, pc: int, size: int) -> int:
+def free_near(space: AddressSpace, pc: int, size: int) -> int | None:
     """A free range of `size` bytes within reach of `pc`, well away from where the
-    kernel will place the program's next mappings. Raises LiveproError if there is none."""
+    kernel will place the program's next mappings; None if there is none."""
     for distance in (1 << 30, 3 << 28, 1 << 29, 1 << 28, 0):
         start = free_below(space, pc - distance, size)
         if start is not None and pc - start < layout.REACH:
@@ -303,10 +306,7 @@ def free_near(space: AddressSpace, pc: int, size: int) -> int:
         start = free_below(space, pc + distance + size, size)
         if start is not None and start > pc and start - pc < layout.REACH:
             return start
-    raise LiveproError(
-        f"There is no room for a code cache near {pc:#x} in the program's address space.",
-        "Use `--engine block` or `--engine step`.",
-    )
+    return None
 
 
 def data_address(space: AddressSpace) -> int:

@@ -120,6 +120,11 @@ class CacheOpener:
         made.append(areas)
         process.remapped()
         base = memory.free_near(process.space, gadget, layout.CACHE_SIZE)
+        if base is None:
+            raise LiveproError(
+                f"There is no room for a code cache near {gadget:#x} in the program's address space.",
+                "Use `--engine block` or `--engine step`.",
+            )
         cache = sharing.create(layout.CACHE_SIZE, base, executable=True)
         watched = self._syscalls.watched
         emitter = self._backend.emitter(data.base, watched, self._countdown)

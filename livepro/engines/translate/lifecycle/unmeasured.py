@@ -9,6 +9,7 @@ import numpy as np
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
+from livepro.engines.translate.memory import NO_ROOM
 from livepro.engines.translate.threads.calling import TargetCalls
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ThreadTable
@@ -16,8 +17,6 @@ from livepro.engines.translate.translator.backend import Backend
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.tracee import TracedProcess, TracedThread
-
-_NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 class Unmeasured:
@@ -46,7 +45,7 @@ class Unmeasured:
         """Let the process of a thread, its first, run from here on without livepro. False, and nothing,
         where `error` is not want of room, or the process is one that was attached to. Raises OSError."""
         process, table = thread.process, self._table
-        if error.errno not in _NO_ROOM or process.attached or process in table.spaces:
+        if error.errno not in NO_ROOM or process.attached or process in table.spaces:
             return False
         inherited = table.inherited.pop(process, None)
         if inherited is not None:

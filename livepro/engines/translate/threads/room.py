@@ -133,7 +133,8 @@ class CacheRoom:
         space.trust.guard_with(Guard(faults, read, store_64, executions))
 
     def _room(self, state: TranslatedThread, pc: int) -> bool:
-        """See to it that there is a cache near `pc`. False where nothing is mapped."""
+        """See to it that there is a cache near `pc`. False where nothing is mapped, or no room is left near:
+        code is stepped then."""
         space = state.space
         if pc in space.registry.slots or space.memory.caches.of_module(pc) is not None:
             return True
@@ -148,12 +149,28 @@ class CacheRoom:
             return True
         if mapping is None or not mapping.executable or not mapping.readable:
             return False  # the vsyscall page, or nothing to execute
-        sharing = self._calls.sharing(state.thread, space.memory.gadget)
-        process.remapped()
-        base = memory.free_near(process.space, pc, layout.CACHE_SIZE)
-        space.memory.add_cache(sharing.create(layout.CACHE_SIZE, base, executable=True))
+        file = self._create(state, pc, layout.CACHE_SIZE)
+        if file is None:
+            return False
+        space.memory.add_cache(file)
         process.remapped()
         return True
+
+    def _create(self, state: TranslatedThread, pc: int, size: int) -> memory.SharedFile | None:
+        """A file of `size` bytes for a cache, mapped near `pc`; None where there is no room for it in the
+        program. Raises OSError when something else is the matter."""
+        process = state.thread.process
+        process.remapped()  # data that was mapped since is not looked at when it is
+        base = memory.free_near(process.space, pc, size)
+        if base is None:
+            return None
+        sharing = self._calls.sharing(state.thread, state.space.memory.gadget)
+        try:
+            return sharing.create(size, base, executable=True)
+        except OSError as error:
+            if error.errno not in memory.NO_ROOM:
+                raise
+            return None
 
     def open_module(self, state: TranslatedThread, mapping: Mapping) -> bool:
         """Give a module a cache of its own, with what is kept of it; False for other code."""
@@ -164,13 +181,13 @@ class CacheRoom:
         if kept is None:
             space.memory.others.add(mapping)
             return False
-        process.remapped()  # data that was mapped since is not looked at when it is
         key, persisted = kept
         if not space.registry.cells.original:
             key = ""  # kept are only fragments that count in the cell of their own slot's number
-        size = cache_size(mapping)
-        base = memory.free_near(process.space, mapping.start, size)
-        file = self._calls.sharing(state.thread, space.memory.gadget).create(size, base, executable=True)
+        file = self._create(state, mapping.start, cache_size(mapping))
+        if file is None:
+            space.memory.others.add(mapping)
+            return False
         cache = space.memory.add_cache(file, mapping, key)
         if persisted is not None:
             restore(space, cache, persisted)

@@ -1,0 +1,79 @@
+"""stress-ng's stressors under livepro: each does what it does natively, and finds nothing wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import needed
+
+HERE = Path(__file__).resolve().parent
+ROUNDS, SECONDS = 20, 2
+"""How often a stressor does its work, and for how long at most."""
+
+PATIENCE = 120.0  # seconds
+
+
+def names(file: str) -> list[str]:
+    """The stressors that a list has: its words, or the first of each line of the list with reasons."""
+    lines = [line for line in (HERE / file).read_text().splitlines() if line and not line.startswith("#")]
+    return [line.split()[0] for line in lines] if file == "exceptions.txt" else " ".join(lines).split()
+
+
+STRESSORS = names("stressors.txt")
+
+
+def stressed(command: list[str], name: str, directory: Path) -> tuple[int | str, str]:
+    """The status that stress-ng ends with, "late" if it does not, and what it says. Nothing of it is left."""
+    stress = needed("stress-ng", "stress-ng")
+    options = [f"--{name}", "1", f"--{name}-ops", str(ROUNDS), "-t", str(SECONDS), "--verify"]
+    process = subprocess.Popen(
+        [*command, stress, "--temp-path", str(directory), *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    status: int | str
+    try:
+        said, _ = process.communicate(timeout=PATIENCE)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        said, _ = process.communicate()
+        status = "late"
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return status, said
+    return "left something", said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", STRESSORS)
+def test_as_natively(name: str, tmp_path: Path) -> None:
+    """The status is 0, or what it is natively on this machine. (The engines that stop at each block take
+    minutes to get into a stressor.)"""
+    livepro = [sys.executable, "-m", "livepro", "run", "-q", "--engine", "translate", "--"]
+    status, said = stressed(livepro, name, tmp_path)
+    if status == 0 and "livepro: " not in said:
+        return
+    natively, said_natively = stressed([], name, tmp_path)
+    assert (status, "livepro: " in said) == (natively, False), f"{said}\nnatively:\n{said_natively}"
+
+
+def test_every_stressor_is_in_one_of_the_lists() -> None:
+    """Each that Debian 12's stress-ng has: in the list, or an exception with a reason."""
+    stress = needed("stress-ng", "stress-ng")
+    version = subprocess.run([stress, "--version"], capture_output=True, text=True).stdout
+    there = subprocess.run([stress, "--stressors"], capture_output=True, text=True).stdout.split()
+    excepted = names("exceptions.txt")
+    assert not set(STRESSORS) & set(excepted)
+    if "0.15.06" in version:
+        assert sorted([*STRESSORS, *excepted]) == sorted(there)
