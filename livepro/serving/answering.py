@@ -6,7 +6,39 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from socketserver import TCPServer
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any
+
+PATIENCE = 10.0
+"""Seconds that somebody who asks may take over a word, before nobody listens any more."""
+
+_AT_ONCE = 16  # requests that are answered side by side; more are turned away
+
+
+class Few(ThreadingMixIn):
+    """Answers requests in threads of their own, few at once. What goes wrong with one is told to nobody:
+    standard error is the program's."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        super().__init__(*arguments, **named)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)  # type: ignore[attr-defined]  # the server's that this is mixed into
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        return
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any
 
 from livepro.engines.base import Engine
 from livepro.errors import LiveproError
-from livepro.serving.answering import answering
+from livepro.serving.answering import PATIENCE, Few, answering
 from livepro.serving.place import private_directory
 
 _LONGEST = 1 << 16  # bytes of a request
@@ -28,6 +28,7 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7))
 
 class _Handler(socketserver.StreamRequestHandler):
     server: _Server
+    timeout = PATIENCE
 
     def handle(self) -> None:
         credentials = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -39,9 +40,7 @@ class _Handler(socketserver.StreamRequestHandler):
             self.wfile.write(answer)
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-
+class _Server(Few, socketserver.UnixStreamServer):
     def __init__(self, path: Path, engine: Engine) -> None:
         super().__init__(str(path), _Handler)
         self._engine = engine
@@ -53,7 +52,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             command, label = request["command"], request.get("label", "")
             if not isinstance(command, str) or not isinstance(label, str):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {"error": "The request is not understood.", "remedy": "Use `livepro ctl`."}
         try:
             return self._engine.control.perform(command, label)

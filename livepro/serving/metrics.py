@@ -10,16 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from livepro.engines.base import Engine
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.live import Collector
 from livepro.model.live import Picture, Query
-from livepro.serving.answering import answering
+from livepro.serving.answering import PATIENCE, Few, answering
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+_LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 
 _EVERYTHING = Query(rows=100_000, thread_order="start")
 
@@ -80,14 +82,35 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def _meant(named: str, host: str) -> bool:
+    """Whether a request to server `named` (the Host header) is meant for one that listens at `host`. On
+    loopback it goes by a name of this machine's alone: a page in the browser may have another name lead
+    here (DNS rebinding)."""
+    if host not in _LOOPBACK:
+        return True
+    name = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
+    return not name or name.strip("[]").lower() in _LOOPBACK
+
+
+class _Server(Few, HTTPServer):
+    pass
+
+
 @contextmanager
 def metrics_server(engine: Engine, isa: Isa, command: Sequence[str], where: str) -> Iterator[None]:
     """Serve a run's counts meanwhile, at any path. Raises LiveproError when the address cannot be had."""
     collector = Collector(engine, isa, command)
     lock = threading.Lock()
 
+    host, port = address(where)
+
     class Handler(BaseHTTPRequestHandler):
+        timeout = PATIENCE
+
         def do_GET(self) -> None:
+            if not _meant(self.headers.get("Host", ""), host):
+                self.send_error(421, "Misdirected Request")
+                return
             with lock:
                 collector.refresh()
                 body = exposition(collector.picture(_EVERYTHING)).encode()
@@ -100,13 +123,11 @@ def metrics_server(engine: Engine, isa: Isa, command: Sequence[str], where: str)
         def log_message(self, format: str, *args: object) -> None:
             """(Standard error is the program's.)"""
 
-    host, port = address(where)
     try:
-        server = ThreadingHTTPServer((host, port), Handler)
+        server = _Server((host, port), Handler)
     except OSError as error:
         raise LiveproError(
             f"Cannot serve metrics at {host}:{port}: {error.strerror or error}.", "Choose another address."
         ) from None
-    server.daemon_threads = True
     with answering(server, "livepro-metrics"):
         yield

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -227,4 +228,67 @@ def test_metrics(program: Path, tmp_path: Path) -> None:
     )
     assert taken.returncode == 2
     assert f"Cannot serve metrics at 127.0.0.1:{port}" in taken.stderr
+    run.end()
+
+
+def ask_for_metrics(port: int, *headers: str) -> bytes:
+    """The first line of the answer to a request with these headers."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall("\r\n".join(("GET / HTTP/1.1", *headers, "Connection: close", "", "")).encode())
+        with connection.makefile("rb") as answer:
+            return answer.readline().strip()
+
+
+def test_whoever_asks_for_metrics_does_no_harm(program: Path, tmp_path: Path) -> None:
+    """Pages that lead another name here, requests without end, connections that say nothing: the run goes on,
+    and answers those who ask properly. (`end` looks at standard error.)"""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    run = Run(tmp_path, program, "--metrics", f":{port}")
+    for name in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST", f"[::1]:{port}"):
+        assert ask_for_metrics(port, f"Host: {name}") == b"HTTP/1.0 200 OK"
+    for name in (f"attacker.example:{port}", "127.0.0.1.example", "attacker.example"):
+        assert ask_for_metrics(port, f"Host: {name}") == b"HTTP/1.0 421 Misdirected Request"
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(5)]
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as endless, suppress(OSError):
+        endless.sendall(b"GET /" + b"x" * (1 << 20) + b"\r\n\r\n")
+        endless.recv(1)
+    run.work("A")
+    assert ask_for_metrics(port) == b"HTTP/1.0 200 OK"
+    silent += [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(30)]
+    assert silent[-1].recv(1) == b"", "turned away: enough are listened to"
+    for connection in silent:
+        connection.close()
+    run.work("Z")
+    run.end()
+
+
+def test_whoever_gives_commands_does_no_harm(program: Path, tmp_path: Path) -> None:
+    run = Run(tmp_path, program)
+    (path,) = (tmp_path / "livepro").iterdir()
+    for request in (
+        b"[" * 60_000,
+        b"{" * 70_000,
+        b"\0\n",
+        b"\xff\n",
+        b'{"command": 1}\n',
+        b'["status"]\n',
+        b"\n",
+        b"",
+    ):
+        with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+            connection.settimeout(30)
+            connection.connect(str(path))
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            with connection.makefile("rb") as answer:
+                assert json.loads(answer.read())["error"] == "The request is not understood."
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(5)]
+    for connection in silent:
+        connection.connect(str(path))
+    run.work("A")
+    assert run.ask(run.livepro.pid, "status")
+    for connection in silent:
+        connection.close()
     run.end()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ ROUNDS, SECONDS = 20, 2
 """How often a stressor does its work, and for how long at most."""
 
 PATIENCE = 120.0  # seconds
+GRACE = 10.0  # seconds until init has collected what ended last: gigabytes are given back meanwhile
 
 
 def names(file: str) -> list[str]:
@@ -48,7 +50,11 @@ def stressed(command: list[str], name: str, directory: Path) -> tuple[int | str,
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
         status = "late"
+    until = time.monotonic() + GRACE
     try:
+        while time.monotonic() < until:
+            os.killpg(process.pid, 0)
+            time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return status, said
