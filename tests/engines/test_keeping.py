@@ -50,7 +50,7 @@ def test_a_module_comes_back_as_it_was(tmp_path: Path) -> None:
     pcs, codes, steps, kinds = back.rows(np.array([0, 2]))
     assert (pcs, codes, steps) == ([0, 4], [b"\0\1", b"\4\5"], [b"\1\1", b"\1\1"])
     assert kinds.tolist() == [0, 1, 0, 1]
-    assert [restore(row) for row in back.instructions()] == [RET, NOP]
+    assert [restore(row) for row in back.instructions] == [RET, NOP]
     assert back.overlapping(3, 5) == [2, 4]
 
 

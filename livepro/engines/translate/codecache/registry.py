@@ -194,7 +194,7 @@ class BlockRegistry:
             pcs, codes, steps, kinds = persisted.rows(persisted.row_of[mine - first])
             start = module.start
             row = store.extend(
-                [pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions()
+                [pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions
             )
             rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
         return rows

@@ -30,6 +30,7 @@ from livepro.model import Instruction
 from livepro.model.arrays import distinct
 
 _MEBIBYTE = 1 << 20
+_LATELY = 64  # modules that are at hand once they have been read: many processes have the same
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
 
 
@@ -61,6 +62,7 @@ class PersistedCache:
         here = Path(__file__).parents[1]
         self._artifacts = ArtifactStore(directory, kind, here, Path(livepro.isa.__file__).parent)
         self._known: dict[str, int] = {}
+        self._lately: dict[str, PersistedModule] = {}
         self._fetched: dict[tuple[int, Mapping], tuple[str, PersistedModule | None] | None] = {}
 
     def key(self, *identity: object) -> str:
@@ -81,10 +83,15 @@ class PersistedCache:
 
     def read(self, key: str) -> PersistedModule | None:
         """The persisted kept under a key, None if there is none that can be trusted."""
-        arrays = self._artifacts.read(key)
-        if arrays is None:
-            return None
-        persisted = PersistedModule(**arrays)
+        persisted = self._lately.pop(key, None)
+        if persisted is None:
+            arrays = self._artifacts.read(key)
+            if arrays is None:
+                return None
+            persisted = PersistedModule(**arrays)
+        self._lately[key] = persisted
+        if len(self._lately) > _LATELY:
+            del self._lately[next(iter(self._lately))]  # the one that was wanted longest ago
         self._known[key] = len(persisted)
         return persisted
 
@@ -96,6 +103,7 @@ class PersistedCache:
     def write(self, key: str, persisted: PersistedModule) -> None:
         """Keep a persisted, if it can be written."""
         self._artifacts.write(key, persisted.arrays())
+        self._lately.pop(key, None)
         self._known[key] = len(persisted)
 
 
@@ -222,7 +230,7 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
     before = np.zeros(0, bool) if old is None else old.landing_likely
     flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
     kind_of = Kinds(describe)
-    for row in () if old is None else old.instructions():
+    for row in () if old is None else old.instructions:
         kind_of.number(kinds_of.restore(row))  # numbers as they were
     kinds = [kind for s in sources for kind in kind_of.split(s.code, s.steps())]
     where = _origin(space, cache)

@@ -144,9 +144,15 @@ class PersistedModule:
         code = self.code[at : at + int(self.code_sizes[row])].tobytes()
         return int(self.pcs[row]), code, self.steps[step : step + int(self.lengths[row])].tobytes()
 
+    @cached_property
     def instructions(self) -> list[Any]:
         """An instruction of each kind, to be had from `isa.kinds.restore`."""
         return parse(self.kind_facts.tobytes())
+
+    @cached_property
+    def _pieces(self) -> dict[bytes, bytes]:
+        """Each piece of code, and each sequence of sizes, that was asked for: many processes keep them."""
+        return {}
 
     def rows(self, rows: Array) -> tuple[list[int], list[bytes], list[bytes], Array]:
         """Addresses, bytes and instruction sizes of some blocks, and the kinds of all their instructions."""
@@ -154,6 +160,8 @@ class PersistedModule:
         lengths = self.lengths[rows]
         steps = _pieces(_ranges(self.steps, self._steps_at[rows], lengths), lengths)
         kinds = _ranges(self.kinds, self._steps_at[rows], lengths)
+        same = self._pieces.setdefault
+        codes, steps = [same(piece, piece) for piece in codes], [same(piece, piece) for piece in steps]
         return self.pcs[rows].tolist(), codes, steps, np.frombuffer(kinds, np.uint16)
 
     def overlapping(self, start: int, end: int) -> list[int]:
