@@ -15,14 +15,20 @@ def own_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, former)
+        _set_own(former)
 
 
 def raise_own() -> None:
     """Let this process open as many files as it may: a traced process takes some ten, and shells
     usually give 1,024."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _set_own((hard, hard))
+
+
+def _set_own(limits: tuple[int, int]) -> None:
+    # One from before fs.nr_open was lowered cannot be set to what it is (do_prlimit in kernel/sys.c).
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @contextlib.contextmanager
