@@ -139,6 +139,26 @@ def test_each_format_has_the_events_of_the_reference(name: str, builder: Builder
         assert one[2] == (one[1] if kind != "conditional" else after[0] != one[0] + sizes[one[0]])
 
 
+def test_parquet_has_the_rows_of_the_npz(builder: Builder, tmp_path: Path) -> None:
+    """As pyarrow reads them, types and all."""
+    table = pytest.importorskip("pyarrow.parquet")
+    program = fixture(builder, "accesses")
+    for form in ("npz", "parquet"):
+        done = livepro("trace", "-o", tmp_path / f"t.{form}", "--no-aslr", "--", program, cwd=tmp_path)
+        assert "trace  " in done.stderr, done.stderr
+    with np.load(tmp_path / "t.npz") as parts:
+        rows = np.concatenate([parts[name] for name in sorted(parts.files)])
+    found = table.read_table(tmp_path / "t.parquet")
+    assert [(f.name, str(f.type)) for f in found.schema] == [
+        ("what", "uint8"),
+        ("size", "uint32"),
+        ("address", "uint64"),
+    ]
+    assert len(rows) > 100
+    for name in ("what", "size", "address"):
+        assert found[name].to_numpy().tolist() == rows[name].tolist()
+
+
 def test_branch_types_of_a_library(tmp_path: Path) -> None:
     """Every static branch of a program with its libraries, as the processor's decoder knows them."""
     from livepro import isa
