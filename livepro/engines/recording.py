@@ -6,6 +6,7 @@ frozen arrays of the model when the run is over.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ at which an interval ends."""
 class BlockStore:
     """The basic blocks of one process image, by row, in order of first execution.
 
-    Parallel lists: `addresses`, `codes` (the bytes), `lengths` (instructions),
+    In parallel: `addresses`, `codes` (the bytes), `lengths` (instructions),
     `sizes` (bytes of each instruction, as a bytes object), `modules` (path of
     the mapping) and `offsets` (file offset of the first byte; for code that is
     not file-backed the offset in its mapping). `known` are ranges of rows whose
@@ -38,12 +39,13 @@ class BlockStore:
     """
 
     def __init__(self) -> None:
-        self.addresses: list[int] = []
+        # (Arrays: a program may start thousands of processes, whose records stay.)
+        self.addresses = array("Q")
         self.codes: list[bytes] = []
-        self.lengths: list[int] = []
+        self.lengths = array("I")
         self.sizes: list[bytes] = []
         self.modules: list[str] = []
-        self.offsets: list[int] = []
+        self.offsets = array("Q")
         self.known: list[KnownKinds] = []
         self.labels: dict[int, CodeLabel] = {}
         self._length_array = np.zeros(0, np.int64)
@@ -79,13 +81,13 @@ class BlockStore:
         """Append blocks of one mapping by their parts; returns the first one's row. `kinds`
         are the rows in `instructions` of what each of theirs is like."""
         first = len(self.addresses)
-        self.addresses += addresses
+        self.addresses.extend(addresses)
         self.codes += codes
-        self.lengths += map(len, sizes)
+        self.lengths.extend(map(len, sizes))
         self.sizes += sizes
         self.modules += [mapping.path] * len(addresses)
         shift = mapping.offset - mapping.start
-        self.offsets += [address + shift for address in addresses]
+        self.offsets.extend(address + shift for address in addresses)
         self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
         return first
 

@@ -18,6 +18,7 @@ def test_descriptors_are_given_back() -> None:
     def progress(_: object) -> None:
         seen.append(len(os.listdir("/proc/self/fd")))
 
+    gc.collect()  # what other tests have left
     before = len(os.listdir("/proc/self/fd"))
     loop = f"i=0; while [ $i -lt {PROCESSES} ]; do /bin/true; i=$((i+1)); done; exit 3"
     result = livepro.run(["/bin/sh", "-c", loop], engine="translate", progress=progress)
@@ -27,4 +28,4 @@ def test_descriptors_are_given_back() -> None:
     assert all(process.instructions for process in result.processes)
     assert 20 < max(seen) < MOST
     gc.collect()  # the last of them
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
