@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-import numpy as np
-
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.memory import NO_ROOM
@@ -78,7 +76,7 @@ class Unmeasured:
         at = areas.area_address(0) + layout.SCRATCH_ACTION
         actions = self._syscalls.actions[process]
         for number, action in actions.to_tell().items():
-            thread.write(at, np.frombuffer(action, np.uint64).tobytes())
+            thread.write(at, action)
             calls.call(numbers["rt_sigaction"], number, at, 0, 8)
         actions.forget()
         for file in (*(kept.file for kept in space.memory.files), *areas.windows, areas.data):
