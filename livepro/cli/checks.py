@@ -3,6 +3,7 @@ could have been seen at its beginning."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Collection, Mapping, Sequence
 
@@ -40,3 +41,16 @@ def distinct(outputs: Mapping[str, str]) -> None:
                 f"{seen[real]} and {option} name the same file, {name}.", "Give each a file of its own."
             )
         seen[real] = option
+
+
+def process_or_program(args: argparse.Namespace) -> int | None:
+    """Check that --pid or a program is given, and not both; divide into two processes for the former. Returns
+    the status to end with in the front, else None. Raises LiveproError."""
+    if args.pid is None:
+        args.command = command(args.command)
+        return None
+    if args.command:
+        raise LiveproError("There is both a process and a program.", "Give --pid or a program.")
+    from livepro import front
+
+    return front.divide()

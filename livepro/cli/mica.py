@@ -115,16 +115,9 @@ def parser() -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Check everything, characterise, write; return the program's status."""
     args = parser().parse_args(argv)
-    if args.pid is not None:
-        if args.command:
-            raise LiveproError("There is both a process and a program.", "Give --pid or a program.")
-        from livepro import front
-
-        status = front.divide()
-        if status is not None:
-            return status
-    else:
-        args.command = checks.command(args.command)
+    status = checks.process_or_program(args)
+    if status is not None:
+        return status
     load_numpy()
     settings, append_pid = asked(args)
     if args.children == "follow" and args.files and not append_pid:

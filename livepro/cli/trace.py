@@ -136,16 +136,9 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     if not args.output:
         raise LiveproError("There is no file for the trace.", "Name one: livepro trace -o FILE -- PROGRAM.")
-    if args.pid is not None:
-        if args.command:
-            raise LiveproError("There is both a process and a program.", "Give --pid or a program.")
-        from livepro import front
-
-        status = front.divide()
-        if status is not None:
-            return status
-    else:
-        args.command = checks.command(args.command)
+    status = checks.process_or_program(args)
+    if status is not None:
+        return status
     load_numpy()
     trace = traced(args)
     return run(args, trace)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from livepro.engines.telling import Telling
 from livepro.isa.base import Isa
-from livepro.tracee import TracedProcess, TracedThread
+from livepro.tracee import TracedThread
 
 _TRACEME = 0  # include/uapi/linux/ptrace.h
 
@@ -21,9 +22,7 @@ class Debuggers:
     def __init__(self, isa: Isa, warnings: list[str]) -> None:
         self._isa = isa
         self._number = isa.syscalls.numbers["ptrace"]
-        self._warnings = warnings
-        self._processes: dict[TracedProcess, None] = {}
-        self._told = ""
+        self._telling = Telling(warnings)
 
     def take(self, thread: TracedThread, before: Any) -> bool:
         """Whether a thread that is about to make a system call, with registers `before`, must be let go
@@ -33,14 +32,9 @@ class Debuggers:
             return False
         if getattr(before, layout.syscall_arguments[0]) != _TRACEME:
             return False
-        self._processes[process] = None
-        if self._told in self._warnings:
-            self._warnings.remove(self._told)
-        first, *others = self._processes
-        more = f" and {len(others):,} more" if others else ""
-        self._told = (
-            f"Process {first.pid} ({' '.join(first.command)}){more} asked to be traced by another program "
-            "(a debugger). A process has one tracer at a time: what was executed after that is not counted."
+        self._telling.add(
+            process,
+            "asked to be traced by another program (a debugger). A process has one tracer at a time: what "
+            "was executed after that is not counted.",
         )
-        self._warnings.append(self._told)
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from livepro.analyses.bbv import CutRule, vectors
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
@@ -35,8 +36,8 @@ def of_thread(
     instructions executed in each, so that where a cut falls into a block, the types of that one
     execution are shared out between two intervals in proportion.
     """
-    metrics, density = densities(table)
-    _, of_form = _metrics(table)
+    metrics, of_form = metrics_of(table)
+    density = densities(table, of_form)
     executed = thread.form_counts(table).astype(np.int64)
     totals = tuple(int(n) for n in (executed @ of_form.astype(np.int64)).tolist())
     blocks = Blocks(table.address, table.function, table.module, table.offset, metrics, density, totals)
@@ -44,17 +45,17 @@ def of_thread(
     return from_rows(vectors(table, thread, rule), name, blocks, ids)
 
 
-def densities(table: BlockTable) -> tuple[tuple[Metric, ...], Floats]:
-    """The metrics M, and how many of each block's instructions, on average, each counts (float64, B x M)."""
-    metrics, of_form = _metrics(table)
-    density = np.zeros((len(table), len(metrics)))
+def densities(table: BlockTable, of_form: npt.NDArray[np.bool_]) -> Floats:
+    """How many of each block's instructions, on average, each metric counts (float64, B x M): those of the
+    encodings that `of_form` says."""
+    density = np.zeros((len(table), of_form.shape[1]))
     if len(table):
         per_block = np.add.reduceat(of_form[table.form], table.start[:-1], axis=0)
         density = per_block / table.length[:, None]
-    return metrics, density
+    return density
 
 
-def _metrics(table: BlockTable) -> tuple[tuple[Metric, ...], np.ndarray[tuple[int, int], np.dtype[np.bool_]]]:
+def metrics_of(table: BlockTable) -> tuple[tuple[Metric, ...], npt.NDArray[np.bool_]]:
     """The metrics, and which of them (columns) each row of `table.instructions` counts for."""
     number: dict[Metric, int] = {Metric(group, TYPE): n for n, group in enumerate(DEFAULT_GROUPS)}
     pairs = []

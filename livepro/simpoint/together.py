@@ -19,7 +19,7 @@ from livepro.errors import LiveproError
 from livepro.flow import flow_graph, natural_loops
 from livepro.model import BlockTable, ProcessResult, RunResult, ThreadCounts
 from livepro.simpoint.choosing import Choice
-from livepro.simpoint.counted import densities
+from livepro.simpoint.counted import densities, metrics_of
 from livepro.simpoint.vectors import Blocks, Floats, Vectors, from_rows
 
 SNAPSHOTS = 8
@@ -207,7 +207,8 @@ def _headers(process: ProcessResult, left_out: npt.NDArray[np.bool_]) -> list[in
 def _blocks(process: ProcessResult, left_out: npt.NDArray[np.bool_]) -> Blocks:
     """The blocks of all threads, thread after thread. The totals leave out what is left out."""
     table, threads = process.table, len(process.threads)
-    metrics, density = densities(table)
+    metrics, of_form = metrics_of(table)
+    density = densities(table, of_form)
     executed = sum(
         (thread.block_instructions(table).astype(np.int64) for thread in process.threads),
         np.zeros(len(table), np.int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from livepro.engines.telling import Telling
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.memory import NO_ROOM
@@ -34,10 +35,7 @@ class Unmeasured:
         self._table = table
         self._calls = calls
         self._syscalls = syscalls
-        self._warnings = warnings
-        self._processes: set[TracedProcess] = set()
-        self._first = ""
-        self._told = ""
+        self._telling = Telling(warnings)
 
     def takes(self, thread: TracedThread, error: OSError) -> bool:
         """Let the process of a thread, its first, run from here on without livepro. False, and nothing,
@@ -55,7 +53,7 @@ class Unmeasured:
 
     def born(self, process: TracedProcess, parent: TracedProcess) -> None:
         """A process was forked; it runs as its parent does."""
-        if parent in self._processes:
+        if parent in self._telling:
             self._note(process, errno.EMFILE)
 
     def out_of_cache(self, tid: int, space: CodeCache) -> None:
@@ -83,16 +81,8 @@ class Unmeasured:
             calls.call(numbers["munmap"], file.base, file.size)
 
     def _note(self, process: TracedProcess, reason: int) -> None:
-        """Say it in one warning, however many processes there are."""
-        self._processes.add(process)
-        if self._told in self._warnings:
-            self._warnings.remove(self._told)
-        self._first = self._first or f"Process {process.pid} ({' '.join(process.command)})"
-        count = len(self._processes)
-        others = f" and {count - 1:,} more" if count > 1 else ""
-        self._told = (
-            f"{self._first}{others} ran, but could not be counted: there is no room for livepro's memory "
-            f"({os.strerror(reason)}). Raise the program's limit (`ulimit -n`), or use "
-            "`--engine block`, which needs none."
+        self._telling.add(
+            process,
+            f"ran, but could not be counted: there is no room for livepro's memory ({os.strerror(reason)}). "
+            "Raise the program's limit (`ulimit -n`), or use `--engine block`, which needs none.",
         )
-        self._warnings.append(self._told)
