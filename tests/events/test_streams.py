@@ -35,6 +35,7 @@ DIFFERENT = {
     "commands": "resets its counts",
     "spin": "takes its signals when they come",
     "threads_join": "may wait for a thread, or not",
+    "threads_straight": "may wait for a thread, or not",
     "vsyscall": "the translate engine counts the call's instruction as the one behind it",
 }
 

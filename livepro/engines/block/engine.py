@@ -280,8 +280,7 @@ class BlockEngine(StepEngine):
         state.owed = False
         if not path.rows:
             path.rows = tuple(self.planner.row(state, node) for node in path.nodes)
-        for row in path.rows:
-            state.tally.complete(row)
+        self.walk.walked(state, path.nodes)
         tid = state.thread.tid
         if ptrace.raw(ptrace.PTRACE_SETREGSET, tid, ptrace.NT_PRSTATUS, self._where) == -1:
             failed(tid)

@@ -100,7 +100,9 @@ class BlockWalk(StepWalk):
     def walked(self, state: BlockThread, nodes: Iterable[Node]) -> None:
         """Count complete executions."""
         for node in nodes:
-            state.tally.complete(node.row if node.row >= 0 else self._planner.row(state, node))
+            row, length = node.row if node.row >= 0 else self._planner.row(state, node), len(node.code)
+            self._keeper.passes(state, row, length, length)
+            state.tally.complete(row)
 
     def after_quirk(self, state: StepThread, quirk: Quirk, *, returned: bool) -> None:
         super().after_quirk(state, quirk, returned=returned)

@@ -71,10 +71,25 @@ class RegionKeeper:
             executions = state.tally.begun(row, length)
             region.arrived(state.thread, Arrival(code.address, row, length, executions))
             state.asking = None
-        while region.metering and state.thread.process.wanted:
+        if state.thread.process.wanted:
+            self._change_if_due(region, state, here, 0)
+
+    def passes(self, state: StepThread, row: int, executed: int, length: int) -> None:
+        """A thread has executed the first `executed` of a block's `length` instructions and is about to
+        have them counted: what was due on the way comes about first. (It may have run through the block, and
+        another thread may have been stepped meanwhile.)"""
+        region = self._region
+        if region is not None and state.thread.process.wanted:
+            # (What is due right behind them is due where the thread gets to.)
+            self._change_if_due(region, state, Position(row, executed, 0, length), 1)
+
+    def _change_if_due(self, region: RegionWatch, state: StepThread, here: Position, least: int) -> None:
+        """Bring about what is due as long as what has been executed, with `state` at `here`, is at least
+        `least` instructions over what was left."""
+        while region.metering:
             state.asking = here
             over = self._executed() - self.left
-            if over < 0:
+            if over < least:
                 state.asking = None
                 return
             self._take_back(state, over)

@@ -100,15 +100,17 @@ class StepWalk:
                 self._inprocess.answer(state.thread, state.tally, before, command)
                 state.asking = None
 
-    @staticmethod
-    def complete(state: StepThread) -> None:
+    def complete(self, state: StepThread) -> None:
         """The thread has executed its block as a whole."""
-        state.tally.complete(state.block.row)
+        row, length = state.block.row, len(state.block.code)
+        self._keeper.passes(state, row, length, length)
+        state.tally.complete(row)
         if state.trace is not None:
             state.trace.complete()
 
     def leave(self, state: StepThread, count: int) -> None:
         """The thread goes elsewhere after the block's first `count` instructions."""
+        self._keeper.passes(state, state.block.row, count, len(state.block.code))
         state.tally.prefix(state.block.row, count)
         if state.trace is not None:
             repeats = state.index == count and state.block.code.reps[count]

@@ -25,6 +25,7 @@ from livepro.engines.translate.threads.table import ThreadTable
 from livepro.engines.translate.translator.backend import Backend
 from livepro.engines.window import BETWEEN, Position
 from livepro.isa.base import Isa
+from livepro.model import Flow
 from livepro.tracee import Tracer
 
 _FEW = 8  # instructions for each thread: less is not shared out, but left to one of them
@@ -33,6 +34,12 @@ _FEW = 8  # instructions for each thread: less is not shared out, but left to on
 def _ahead(position: Position) -> int:
     """Instructions taken from a thread's budget that it has yet to execute."""
     return position.charged - position.executed - position.owed
+
+
+def _committed(state: TranslatedThread, where: Position) -> int:
+    """Instructions that a thread will execute before it can stop: one that is stepped can behind each."""
+    ahead = _ahead(where)
+    return min(ahead, 1) if state.mode is Mode.NATIVE else ahead
 
 
 class RegionMeter:
@@ -172,11 +179,12 @@ class RegionMeter:
         before they can stop is theirs in any case."""
         positions = {state: self._position(state) for state in self._table.wanted()}
         at_hand = next((state for state in positions if state.asking is not None), None)
-        free = remaining - sum(_ahead(where) for state, where in positions.items() if state is not at_hand)
+        theirs = {state: _committed(state, where) for state, where in positions.items()}
+        free = remaining - sum(theirs[state] for state in positions if state is not at_hand)
         part = free // len(positions) if free >= _FEW * len(positions) else 0
         rest = max(free - part * (len(positions) - 1), 1)  # somebody must go on
         for state, where in positions.items():
-            share = rest if state is at_hand else _ahead(where) + part
+            share = rest if state is at_hand else theirs[state] + part
             state.share_end = self._ledger.executed(state, where) + share
             state.budget.set(SHARE, share - _ahead(where))
 
@@ -255,15 +263,39 @@ class RegionMeter:
             with self._suspender.halted():
                 while region.metering:
                     remaining = self.metered_left
-                    if remaining > 0:
+                    if remaining > 0 and not self._bring_forward(remaining):
                         self._share_out(remaining)
                         break
-                    self._take_back(state, -remaining)
+                    self._take_back(state, -min(remaining, 0))
                     region.spent()
                     self._ledger.moved.clear()
         finally:
             self._ledger.moved.clear()
             state.asking = None
+
+    def _bring_forward(self, remaining: int) -> bool:
+        """Let threads be where they will be `remaining` instructions from now, if they are within blocks that
+        they execute so far before they can stop: a change in the midst of them would be missed."""
+        found = {}
+        for other in self._table.wanted():
+            where = self._position(other)
+            more = min(remaining, self._reach(other, where))
+            if more > 0:
+                remaining -= more
+                found[other.thread.tid] = where._replace(executed=where.executed + more, iterations=0)
+        if not remaining:
+            self._ledger.moved.update(found)
+        return not remaining
+
+    def _reach(self, state: TranslatedThread, where: Position) -> int:
+        """Instructions that a thread at rest will execute of the block it is in: to its end, or to a system
+        call, which might last."""
+        runs = state.mode is Mode.RUNNING and state.thread.tid in self._table.resting
+        if not runs or not where.charged or state.asking is not None:
+            return 0
+        facts = state.space.registry.counted_in(where.row).source.facts
+        calls = (n + 1 for n in range(where.executed, where.length) if facts[n].flow is Flow.SYSCALL)
+        return next(calls, where.length) - where.executed
 
     def _take_back(self, state: TranslatedThread, over: int) -> None:
         """Let the threads be where they were `over` instructions ago."""
