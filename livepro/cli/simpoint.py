@@ -93,7 +93,7 @@ def run_parser() -> Parser:
         help="busiest (the default), all of its process, or a number, as exp-bbv numbers threads: 1 is the "
         "first; with all, files of thread N > 1 get the suffix .N. Or together: all threads side by side, "
         "cut at the same moments, --interval-size instructions of all of them; regions go from a loop's turn "
-        "to another, and are written for gem5, Pin and Sniper, too (.looppoint.json, .pcregions.csv)",
+        "to another, and are written for gem5, Pin and Sniper (.looppoint.json, .pcregions.csv, .sniper)",
     )
     how.add_argument(
         "--spin",

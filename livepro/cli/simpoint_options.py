@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT = "results"
 
+REGION_FILES = "looppoint.json", "pcregions.csv", "sniper"
+"""How the files of --thread together end."""
+
 _SHARE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?|\.[0-9]+)(?P<percent> ?%)?")
 _WEIGHT = re.compile(r"(?P<name>.+):(?P<weight>[0-9]+(\.[0-9]+)?|\.[0-9]+)")
 
@@ -187,7 +190,7 @@ def check_together(args: argparse.Namespace, together: bool) -> None:
         from livepro.simpoint.spinning import read_patterns
 
         read_patterns(args.spin)
-    for ending in ("looppoint.json", "pcregions.csv"):
+    for ending in REGION_FILES:
         files.check_writable(f"{args.output}.{ending}", "-o")
 
 

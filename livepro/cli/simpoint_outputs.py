@@ -11,7 +11,8 @@ from typing import TextIO
 from livepro.analyses.bbv import CutRule
 from livepro.cli import simpoint_options
 from livepro.errors import LiveproError
-from livepro.formats import files, looppoint, pin_regions, simpoint, vectors_json
+from livepro.formats import files, looppoint, pin_regions, simpoint, sniper, vectors_json
+from livepro.linux.places import lowest_address
 from livepro.model import ProcessResult, RunResult
 from livepro.simpoint import Source, Study, Vectors, busiest, of_thread, study
 from livepro.simpoint.choosing import from_files
@@ -125,11 +126,11 @@ def choose_together(args: argparse.Namespace, result: RunResult) -> None:
     study = choose(args, cut.vectors, [], args.output, sys.stderr)
     regions = cut.regions(study.choice)
     rows = [_row(number, region) for number, region in enumerate(regions, 1)]
-    names = f"{args.output}.looppoint.json", f"{args.output}.pcregions.csv"
-    with files.open_text(names[0]) as stream:
-        looppoint.write_json(stream, rows)
-    with files.open_text(names[1]) as stream:
-        looppoint.write_csv(stream, rows)
+    writers = looppoint.write_json, looppoint.write_csv, sniper.write
+    names = [f"{args.output}.{ending}" for ending in simpoint_options.REGION_FILES]
+    for name, write in zip(names, writers, strict=True):
+        with files.open_text(name) as stream:
+            write(stream, rows)
     if not args.quiet:
         from livepro.ui.loops import print_regions
 
@@ -158,7 +159,9 @@ def _row(number: int, region: Region) -> looppoint.LoopRegion:
 
 
 def _marker(turn: Turn) -> looppoint.Marker:
-    return looppoint.Marker(turn.address, turn.module, turn.offset, turn.number)
+    # Simulators count from where a file is loaded, not as its headers number its addresses.
+    offset = turn.offset - lowest_address(turn.module)
+    return looppoint.Marker(turn.address, turn.module, offset, turn.number)
 
 
 def print_most_important_loops(process: ProcessResult, most: int) -> None:

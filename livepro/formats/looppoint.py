@@ -30,7 +30,8 @@ HEADING = (
 
 
 class Marker(NamedTuple):
-    """The execution with that `number`, from 1, of the instruction at `pc`: at `offset` in file `image`."""
+    """The execution with that `number`, from 1, of the instruction at `pc`: `offset` bytes behind where the
+    file `image` is loaded."""
 
     pc: int
     image: str

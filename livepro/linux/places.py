@@ -114,6 +114,16 @@ class PlaceFinder:
         return found
 
 
+def lowest_address(path: str) -> int:
+    """The lowest address at which a file's segments are loaded, as its own headers number them: 0 for one
+    that may be loaded anywhere, and where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return min((segment.address for segment in ElfImage(stream).segments), default=0)
+    except Exception:  # a damaged one raises whatever pyelftools does
+        return 0
+
+
 def _sources(symbolizer: Symbolizer, path: str) -> Iterator[tuple[ElfImage, SymbolEntries]]:
     """The symbols that name code in a file; nothing where it is no ELF file."""
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -82,10 +84,29 @@ def test_patterns_of_waiting(tmp_path: Path, builder: Builder) -> None:
     assert "sched_yield" in {f for f, w in zip(table.function, spinning(table), strict=True) if w}
 
 
-@pytest.mark.parametrize("engine", ["translate", "block"])
-def test_regions_are_found_again(builder: Builder, engine: str, tmp_path: Path) -> None:
-    """In another run, by the turns of loops that they go from and to, with as many turns in between."""
-    program = builder.hosted("threaded_phases", "-O1")
+def sniper_regions(file: Path) -> list[tuple[str, int, int, str, int, int]]:
+    """Where regions begin and end for Sniper: image, offset, number of each, as Pin's controller has it."""
+    found = []
+    chain = re.compile(r"-control (start|stop):address:([^+:]+)\+(0x[0-9a-f]+):count(\d+):global")
+    for line in file.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        options = shlex.split(line)
+        assert options[2:4] == ["-ssimuserroi", "--roi-script"]
+        chains = [option.removeprefix("--trace-args=") for option in options[4:]]
+        start, stop = (chain.fullmatch(text) for text in chains)
+        assert start is not None
+        assert stop is not None
+        assert (start[1], stop[1]) == ("start", "stop")
+        found.append((start[2], int(start[3], 16), int(start[4]), stop[2], int(stop[3], 16), int(stop[4])))
+    return found
+
+
+@pytest.mark.parametrize(("engine", "base"), [("translate", 0), ("block", 0x400000)])
+def test_regions_are_found_again(builder: Builder, engine: str, base: int, tmp_path: Path) -> None:
+    """In another run, by the turns of loops that they go from and to, with as many turns in between; in a
+    program that is loaded anywhere, and in one linked for an address."""
+    program = builder.hosted("threaded_phases", "-O1", *(["-no-pie"] if base else []))
     (tmp_path / "spin").write_text("*!wait_for_all\n")
     command = [sys.executable, "-m", "livepro", "simpoint", "run", "--interval-size", "20k", "--thread"]
     command += [
@@ -107,6 +128,10 @@ def test_regions_are_found_again(builder: Builder, engine: str, tmp_path: Path) 
     document = json.loads((tmp_path / "results.looppoint.json").read_text())
     assert document == looppoint.to_document(regions)
     assert "left out: " in done.stderr
+    assert sniper_regions(tmp_path / "results.sniper") == [
+        (r.start.image, r.start.offset, r.start.number, r.end.image, r.end.offset, r.end.number)
+        for r in regions
+    ]
 
     # The three loops, 5 to 11 instructions a turn, are most of what counts; a region stands for its phase.
     study = json.loads((tmp_path / "study.json").read_text())
@@ -124,7 +149,8 @@ def test_regions_are_found_again(builder: Builder, engine: str, tmp_path: Path) 
         assert region.start.offset == region.end.offset
         assert region.relative == region.end.number - region.start.number > 0
         assert region.end.number <= TURNS
-        place = f"{region.start.image}+{region.start.offset:#x}"
+        assert not base or region.start.pc == base + region.start.offset
+        place = f"{region.start.image}+{base + region.start.offset:#x}"
         again = livepro.run(
             [str(program)],
             engine=engine,
@@ -134,7 +160,7 @@ def test_regions_are_found_again(builder: Builder, engine: str, tmp_path: Path) 
         assert again.region is not None
         assert again.region.ended
         process = again.processes[0]
-        (row,) = np.flatnonzero(process.table.offset == region.start.offset)[:1]
+        (row,) = np.flatnonzero(process.table.offset == base + region.start.offset)[:1]
         header = Addresses(process.table, [int(process.table.address[row])])
         assert header.executed(process.threads).tolist() == [region.relative]
 
