@@ -162,7 +162,7 @@ def test_a_walk_through_the_view(builder: Builder, open_session: Start, tmp_path
     assert re.search(r"^  thread \d+", screen, re.MULTILINE)
     session.send("g\r")
     session.until("[6 blocks]")
-    session.until("times run")
+    session.until(lambda screen: re.search(r"times run.*\n> .* add_up ", screen) is not None)
     session.send("\r")
     session.until("[code]")
     session.until("add_up")

@@ -19,6 +19,8 @@ ALL = frozenset((Command.RESET, Command.SAVE))
 def drawn(
     state: State, shown: Picture | None, width: int = 80, height: int = 24, ascii_: bool = False
 ) -> list[str]:
+    if shown is not None:
+        shown = replace(shown, query=state.query())
     lines = page(state, shown, Paper(width, height, ascii_), ["first line", "x" * 300])
     assert len(lines) == height
     assert [line.plain for line in lines if line.cell_len > width or "\n" in line.plain] == []
@@ -46,6 +48,16 @@ def test_every_view_fits(view: View, width: int, height: int) -> None:
             drawn(state, shown, width, height)
             drawn(replace(state, rates=True), shown, width, height)
             drawn(replace(state, paused=True, message=LONG_NAME), shown, width, height)
+
+
+def test_lists_of_something_else_are_not_shown() -> None:
+    """Right behind a key the picture is that of before."""
+    state = at(View.FUNCTIONS, thread=1, thread_label="2 two")
+    lines = page(state, picture(), Paper(80, 24), [])
+    name = picture().functions[0].name
+    assert not any(name in line.plain for line in lines)
+    shown = replace(picture(), query=state.query())
+    assert any(name in line.plain for line in page(state, shown, Paper(80, 24), []))
 
 
 def test_the_overview_says_what_matters_on_80_by_24() -> None:

@@ -14,8 +14,9 @@ ABLE = State(can=frozenset((Command.RESET, Command.SAVE)), output=True)
 
 
 def after(*keys: str, state: State = ABLE) -> State:
+    """The state behind some keys, each pressed once there is a picture of what the one before asked for."""
     for key in keys:
-        state, _ = press(state, key, SHOWN)
+        state, _ = press(state, key, replace(SHOWN, query=state.query()))
     return state
 
 
@@ -48,6 +49,17 @@ def test_drilling_down_and_back() -> None:
     state = after("left", "backspace", state=state)
     assert (state.place.view, state.place.cursor, state.query().thread) == (View.THREADS, 1, None)
     assert after("escape", "escape", state=state).place.view is View.OVERVIEW
+
+
+def test_what_is_listed_of_something_else_is_not_opened() -> None:
+    """The picture is of all threads until there is one of the thread chosen: its functions may not be that
+    thread's, and their blocks would never be seen."""
+    state = after("2", "down", "enter")
+    for key in ("enter", "c", "down"):
+        state, _ = press(state, key, SHOWN)
+        assert (state.place.view, state.place.thread, state.place.cursor) == (View.FUNCTIONS, 1, 0)
+    state, _ = press(state, "enter", replace(SHOWN, query=state.query()))
+    assert (state.place.view, state.place.function) == (View.BLOCKS, SHOWN.functions[0].number)
 
 
 def test_a_whole_functions_code() -> None:

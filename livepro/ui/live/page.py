@@ -10,7 +10,7 @@ from rich.text import Text
 from livepro.model.live import Picture
 from livepro.ui.live import lists
 from livepro.ui.live.help import help_lines
-from livepro.ui.live.state import TABS, Command, State, View
+from livepro.ui.live.state import TABS, Command, State, View, is_of
 from livepro.ui.live.strip import strips
 from livepro.ui.live.style import Paper, clock, fitted, rate, share
 from livepro.ui.text import grouped, plural
@@ -110,6 +110,8 @@ def view(state: State, shown: Picture | None, paper: Paper, output: Sequence[str
         return overview(state, shown, paper)
     about = subject(state, paper)
     below = replace(paper, height=paper.height - len(about))
+    if not is_of(place, shown):
+        shown = replace(shown, functions=(), functions_total=0, blocks=(), blocks_total=0, listing=())
     match place.view:
         case View.OVERVIEW:
             return about + overview(state, shown, below)

@@ -95,9 +95,15 @@ class State:
         )
 
 
+def is_of(place: Place, shown: Picture) -> bool:
+    """Whether a picture is of what a place is drilled down to: behind a key it may be one of before."""
+    query = shown.query
+    return (query.thread, query.function, query.block) == (place.thread, place.function, place.block)
+
+
 def rows_in(place: Place, shown: Picture | None) -> int:
     """Rows that can be selected in a view."""
-    if shown is None:
+    if shown is None or not is_of(place, shown):
         return 0
     match place.view:
         case View.OVERVIEW | View.THREADS:
@@ -223,7 +229,7 @@ def _enter(state: State, shown: Picture | None) -> State:
 def _code(state: State, shown: Picture | None) -> State:
     """The instructions of a whole function."""
     place = state.place
-    if place.view is View.FUNCTIONS and shown is not None and place.cursor < len(shown.functions):
+    if place.view is View.FUNCTIONS and shown is not None and place.cursor < rows_in(place, shown):
         function = shown.functions[place.cursor]
         label = function.name or f"(no symbol) in {function.module}"
         new = replace(place, view=View.CODE, cursor=0, function=function.number, function_label=label)
