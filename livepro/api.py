@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,9 +137,9 @@ def run(
     region = _region(start_at, stop_at, skip, count, snapshot_every)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
-    recording = _recording(analyses, machine, cache)
+    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
     if recording is not None:
-        engine = recording.check(engine, machine, region, interval_size)
+        engine = recording.check(engine, machine, region)
     chosen = _engine(
         engine, machine, children, interval_size, bbv_dialect, cache, region, cache_size, recording
     )
@@ -211,9 +212,9 @@ def attach(
     region = _region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_process(place, pid)
-    recording = _recording(analyses, machine, cache)
+    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
     if recording is not None:
-        engine = recording.check(engine, machine, region, interval_size)
+        engine = recording.check(engine, machine, region)
     chosen = _engine(
         engine, machine, following, interval_size, bbv_dialect, cache, region, cache_size, recording
     )
@@ -328,23 +329,16 @@ def _engine(
     recording: Recording | None = None,
 ) -> Engine:
     """The engine of that name with its options. Raises LiveproError for those that are wrong."""
-    from livepro.analyses.bbv import next_cut
     from livepro.kept.place import default_directory
     from livepro.linux.command import check_executable
 
     if children not in ("follow", "ignore"):
         raise LiveproError(f"'{children}' is no way to treat children.", "Choose 'follow' or 'ignore'.")
-    if interval_size < 0:
-        raise LiveproError(f"An interval of {interval_size} instructions is not possible.")
     if cache_size is not None and cache_size < SMALLEST_CACHE:
         raise LiveproError(
             f"A code cache of {cache_size} bytes is too small.", f"Give it {SMALLEST_CACHE} or more."
         )
-    if bbv_dialect not in ("exact", "exp-bbv"):
-        raise LiveproError(f"There is no dialect '{bbv_dialect}'.", "Choose 'exact' or 'exp-bbv'.")
-
-    def cut(position: int) -> int:
-        return next_cut(bbv_dialect, interval_size, position)
+    cut = _cut(interval_size, bbv_dialect)
 
     def measurable(pid: int) -> bool:
         try:
@@ -355,7 +349,7 @@ def _engine(
 
     options = EngineOptions(
         follow_children=children == "follow",
-        cut=cut if interval_size else None,
+        cut=cut if recording is None else None,  # else the stream is cut
         measurable=measurable,
         kept=(default_directory() if cache is True else Path(cache)) if cache else None,
         region=region if region != Region() else None,
@@ -369,14 +363,29 @@ def _engine(
 
 
 def _recording(
-    analyses: Sequence[str | Analysis | type[Analysis]], machine: Isa, cache: bool | str | Path
+    analyses: Sequence[str | Analysis | type[Analysis]],
+    machine: Isa,
+    cache: bool | str | Path,
+    interval_size: int,
+    dialect: str,
 ) -> Recording | None:
     """The analyses of a run, ready; None if there are none."""
     if not analyses:
         return None
     from livepro.events.recording import Recording
 
-    return Recording.of(analyses, machine, cache)
+    return Recording.of(analyses, machine, cache, _cut(interval_size, dialect))
+
+
+def _cut(interval_size: int, dialect: str) -> Callable[[int], int] | None:
+    """Where the intervals of threads end; None if there are none. Raises LiveproError for what is wrong."""
+    from livepro.analyses.bbv import next_cut
+
+    if interval_size < 0:
+        raise LiveproError(f"An interval of {interval_size} instructions is not possible.")
+    if dialect not in ("exact", "exp-bbv"):
+        raise LiveproError(f"There is no dialect '{dialect}'.", "Choose 'exact' or 'exp-bbv'.")
+    return partial(next_cut, dialect, interval_size) if interval_size else None
 
 
 def _recorder() -> Recorder:

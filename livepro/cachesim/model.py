@@ -94,6 +94,7 @@ class CacheSim(Analysis):
         shapes = self.hierarchy[:3]
         return {
             "runs": np.zeros(2, np.int64),
+            "missed": np.zeros(len(EVENTS), np.int64),
             "counts": np.zeros((1, len(EVENTS)), np.int64),
             "shapes": np.array([_shape(cache) for cache in shapes], np.int64).ravel(),
             "i1": np.zeros(shapes[0].size // shapes[0].line, np.int64),
@@ -119,8 +120,10 @@ class CacheSim(Analysis):
             state.fetched[0] = end
             if misses(state.i1, state.shapes, _I1, address, size):
                 state.counts[instruction, 1] += 1
+                state.missed[1] += 1
                 if misses(state.ll, state.shapes, _LL, address, size):
                     state.counts[instruction, 2] += 1
+                    state.missed[2] += 1
 
     def access(state, thread, instruction, address, size, write):
         if write < 2 and state.on[0]:
@@ -133,8 +136,10 @@ class CacheSim(Analysis):
                 return
             if misses(state.d1, state.shapes, _D1, address, size):
                 state.counts[instruction, first + 1] += 1
+                state.missed[first + 1] += 1
                 if misses(state.ll, state.shapes, _LL, address, size):
                     state.counts[instruction, first + 2] += 1
+                    state.missed[first + 2] += 1
 
     def branch(state, thread, instruction, address, target, taken, kind):
         if not state.on[1]:
@@ -145,6 +150,7 @@ class CacheSim(Analysis):
             state.counts[instruction, 9] += 1
             if predicted != (taken != 0):
                 state.counts[instruction, 10] += 1
+                state.missed[10] += 1
             state.history[0] = (state.history[0] << 1 | taken) & 127
             if taken:
                 state.counters[at] = min(state.counters[at] + 1, 3)
@@ -155,11 +161,18 @@ class CacheSim(Analysis):
             state.counts[instruction, 11] += 1
             if state.targets[at] != target:
                 state.counts[instruction, 12] += 1
+                state.missed[12] += 1
             state.targets[at] = target
+
+    def totals(self, state: SimpleNamespace) -> dict[str, int]:
+        """The misses and mispredictions so far, by event."""
+        found = zip(EVENTS, state.missed.tolist(), strict=True)
+        return {event: n for event, n in found if event in self.events and "m" in event}
 
     def merge(self, into: SimpleNamespace, other: SimpleNamespace) -> None:
         into.counts += other.counts
         into.runs += other.runs
+        into.missed += other.missed
 
     def table(self, state: SimpleNamespace, instructions: int) -> np.ndarray[Any, Any]:
         """The counts of each instruction by event (int64)."""

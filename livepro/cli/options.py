@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from livepro import analyses
 from livepro.cli.parser import count, names
@@ -13,6 +13,13 @@ from livepro.errors import LiveproError
 if TYPE_CHECKING:
     from livepro.cli.outputs import Plan
     from livepro.ui.live.app import LiveView
+
+
+class Options(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(self, *names: str, **settings: Any) -> Any:
+        """See `argparse.ArgumentParser.add_argument`."""
 
 
 def add_to(out: argparse.ArgumentParser) -> None:
@@ -132,12 +139,7 @@ def add_cachesim(out: argparse.ArgumentParser) -> None:
         "cache and branch simulator",
         _CACHESIM,
     )
-    simulator.add_argument("--cachesim", action="store_true", help="simulate this machine's caches")
-    for name, what in (("I1", "instruction cache"), ("D1", "data cache"), ("LL", "last-level cache")):
-        simulator.add_argument(
-            f"--{name}", metavar="SIZE,WAYS,LINE", default="", help=f"the {what}, as in 32768,8,64"
-        )
-    simulator.add_argument("--branch-sim", action="store_true", help="predict branches, too")
+    add_simulator(simulator)
     simulator.add_argument(
         "--cachegrind-out-file",
         metavar="FILE",
@@ -146,27 +148,43 @@ def add_cachesim(out: argparse.ArgumentParser) -> None:
     )
 
 
+def add_simulator(simulator: Options) -> None:
+    """Add the options that say what is simulated."""
+    simulator.add_argument("--cachesim", action="store_true", help="simulate this machine's caches")
+    for name, what in (("I1", "instruction cache"), ("D1", "data cache"), ("LL", "last-level cache")):
+        simulator.add_argument(
+            f"--{name}", metavar="SIZE,WAYS,LINE", default="", help=f"the {what}, as in 32768,8,64"
+        )
+    simulator.add_argument("--branch-sim", action="store_true", help="predict branches, too")
+
+
 def analyses_of(args: argparse.Namespace) -> list[Any]:
     """The analyses of the event stream that a command line asks for. Raises LiveproError for what is
     wrong with those of the simulator."""
-    out: list[Any] = list(args.analysis)
-    shapes = {name: getattr(args, name) for name in ("I1", "D1", "LL") if getattr(args, name)}
-    if args.cachesim or args.branch_sim:
-        try:
-            from livepro.cachesim.model import CacheSim
-        except ImportError:
-            from livepro.events.kernels import MISSING
+    simulator = simulators(args)
+    if not simulator and args.cachegrind_out_file:
+        raise LiveproError("--cachegrind-out-file is for the simulator.", "Ask for that, too: --cachesim.")
+    return [*args.analysis, *simulator]
 
-            raise MISSING from None
-        out.append(
-            CacheSim(
-                args.I1, args.D1, args.LL, caches=args.cachesim or bool(shapes), branches=args.branch_sim
+
+def simulators(args: argparse.Namespace) -> list[Any]:
+    """The cache and branch simulator, if a command line asks for it. Raises LiveproError for what is wrong
+    with its options."""
+    shapes = {name: getattr(args, name) for name in ("I1", "D1", "LL") if getattr(args, name)}
+    if not (args.cachesim or args.branch_sim):
+        if shapes:
+            raise LiveproError(
+                f"--{next(iter(shapes))} is for the simulator.", "Ask for that, too: --cachesim."
             )
-        )
-    elif shapes or args.cachegrind_out_file:
-        option = f"--{next(iter(shapes))}" if shapes else "--cachegrind-out-file"
-        raise LiveproError(f"{option} is for the simulator.", "Ask for that, too: --cachesim.")
-    return out
+        return []
+    try:
+        from livepro.cachesim.model import CacheSim
+    except ImportError:
+        from livepro.events.kernels import MISSING
+
+        raise MISSING from None
+    caches = args.cachesim or bool(shapes)
+    return [CacheSim(args.I1, args.D1, args.LL, caches=caches, branches=args.branch_sim)]
 
 
 _REGION = """\

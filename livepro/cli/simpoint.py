@@ -113,6 +113,7 @@ def run_parser() -> Parser:
         "--save", metavar="FILE", help="keep the vectors, to choose again without a run (.json, .json.gz)"
     )
     options.add_region(out)
+    simpoint_options.add_measuring(out)
     simpoint_options.add_choosing(out)
     out.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return out
@@ -160,6 +161,7 @@ def main_run(argv: Sequence[str]) -> int:
     from livepro.ui.progress import progress_line
 
     outputs.check_installed()
+    analyses = simpoint_options.measuring(args)
     sys.stdout.flush()
     line = progress_line(args.quiet)
     with line or nullcontext():
@@ -173,6 +175,7 @@ def main_run(argv: Sequence[str]) -> int:
             stop_at=args.stop_at,
             skip=args.skip,
             count=args.count,
+            analyses=analyses,
             progress=line,
             serve=True,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livepro.cli import checks
 from livepro.cli.parser import count
@@ -39,6 +39,39 @@ def number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
+
+
+def add_measuring(out: argparse.ArgumentParser) -> None:
+    """Add the options of what is measured of each interval, for the proof."""
+    from livepro.cli.options import add_simulator
+
+    measured = out.add_argument_group(
+        "what to prove, too",
+        "The points are chosen by blocks as ever; the proof then has misses,\n"
+        "mispredictions and MICA's numbers of the same run. x86-64; whole runs.",
+    )
+    add_simulator(measured)
+    measured.add_argument(
+        "--mica",
+        metavar="ANALYSES",
+        help="MICA's analyses, as `livepro mica --analyses` names them: ppm, ilp, all ...",
+    )
+
+
+def measuring(args: argparse.Namespace) -> list[Any]:
+    """The analyses that these options ask for. Raises LiveproError for what is wrong with them."""
+    from livepro.cli.options import simulators
+
+    out = simulators(args)
+    if args.mica:
+        try:
+            from livepro.mica.model import Mica
+        except ImportError:
+            from livepro.events.kernels import MISSING
+
+            raise MISSING from None
+        out.append(Mica(tuple(args.mica.split(",")), interval_size=args.interval_size))
+    return out
 
 
 def add_choosing(out: argparse.ArgumentParser) -> None:
@@ -110,7 +143,7 @@ def add_choosing(out: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="cluster by this file of the same intervals, too: MICA's, or a table of numbers; WEIGHT is its "
-        "part in squared distances, the vectors' being 1 (default: 1)",
+        "part in squared distances, the vectors' being 1 (default: 1; 0: only prove by it)",
     )
     what = out.add_argument_group("what to write")
     what.add_argument(
@@ -178,7 +211,8 @@ def check_together(args: argparse.Namespace, together: bool) -> None:
         if args.spin:
             raise LiveproError("--spin goes with --thread together only.", "Leave it out.")
         return
-    for option, given in {"--count": args.count, "--save": args.save, "--with": args.beside}.items():
+    options = {"--count": args.count, "--save": args.save, "--with": args.beside, "--mica": args.mica}
+    for option, given in {**options, "--cachesim": args.cachesim, "--branch-sim": args.branch_sim}.items():
         if given:
             raise LiveproError(f"{option} does not go with --thread together.", "Leave it out.")
     if args.pin_csv:
@@ -204,8 +238,6 @@ def beside(names: list[str]) -> list[Source]:
         name, weight = (
             (match["name"], float(match["weight"])) if match and not os.path.exists(text) else (text, 1.0)
         )
-        if weight <= 0:
-            raise LiveproError(f"--with {text}: the weight is not above 0.", "Leave the file out instead.")
         found = read(name)
         if isinstance(found, Vectors):
             raise LiveproError(

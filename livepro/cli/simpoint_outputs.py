@@ -11,13 +11,14 @@ from typing import TextIO
 from livepro.analyses.bbv import CutRule
 from livepro.cli import simpoint_options
 from livepro.errors import LiveproError
-from livepro.formats import files, looppoint, pin_regions, simpoint, sniper, vectors_json
+from livepro.formats import files, looppoint, pin_regions, simpoint, vectors_json
 from livepro.linux.places import lowest_address
 from livepro.model import ProcessResult, RunResult
 from livepro.simpoint import Source, Study, Vectors, busiest, of_thread, study
 from livepro.simpoint.choosing import from_files
 from livepro.simpoint.clustering import check_installed
 from livepro.simpoint.document import to_document
+from livepro.simpoint.measured import measured
 from livepro.simpoint.reading import to_document as vectors_document
 from livepro.simpoint.spinning import PATTERNS, read_patterns, spinning
 from livepro.simpoint.together import Region, Turn, together
@@ -104,7 +105,7 @@ def choose_from_run(args: argparse.Namespace, result: RunResult) -> None:
                 interval_size=args.interval_size,
             )
             vectors_json.write(files.name_for_thread(args.save, number), document)
-        sources = simpoint_options.beside(args.beside)
+        sources = [*simpoint_options.beside(args.beside), *measured(result, process, index)]
         output = files.name_for_thread(args.output, number)
         choose(args, vectors, sources, output, sys.stderr, number, index)
     if args.loops:
@@ -126,7 +127,7 @@ def choose_together(args: argparse.Namespace, result: RunResult) -> None:
     study = choose(args, cut.vectors, [], args.output, sys.stderr)
     regions = cut.regions(study.choice)
     rows = [_row(number, region) for number, region in enumerate(regions, 1)]
-    writers = looppoint.write_json, looppoint.write_csv, sniper.write
+    writers = looppoint.write_json, looppoint.write_csv, looppoint.write_sniper
     names = [f"{args.output}.{ending}" for ending in simpoint_options.REGION_FILES]
     for name, write in zip(names, writers, strict=True):
         with files.open_text(name) as stream:

@@ -63,6 +63,10 @@ class Analysis:
         for name, array in vars(other).items():
             getattr(into, name)[...] += array
 
+    def totals(self, state: SimpleNamespace) -> Mapping[str, int] | None:
+        """Numbers that only grow, by name: of a run in intervals it is told what each added. Here, none."""
+        return None
+
     def result(self, state: SimpleNamespace, program: Program) -> Any:
         """What is reported, of the merged state of a process: anything that JSON knows. Here, the arrays."""
         return {name: array.tolist() for name, array in vars(state).items()}

@@ -11,16 +11,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
+from livepro.events.gains import Gains
 from livepro.events.kernels import Kernel
 from livepro.events.program import Program
 from livepro.model import ProcessResult
+
+if TYPE_CHECKING:
+    from livepro.events.intervals import IntervalCutter
 
 DEFAULT_MEMORY = 64 << 20
 """Bytes of chunks that may wait."""
@@ -55,6 +59,18 @@ class Regional(Protocol):
         among `positions` starts later. `goes` has where threads go on, as far as that is known."""
 
 
+@runtime_checkable
+class Divided(Protocol):
+    """A consumer that tells what came of each interval of a thread."""
+
+    def cut(self, thread: StreamThread) -> None:
+        """An interval of a thread has ended with what has been seen."""
+
+    def intervals(self, image: StreamImage) -> list[dict[str, Any]]:
+        """Of each thread of an image its number in the run (`thread`), its `tid` and the `values` by name, a
+        list with a number for each interval."""
+
+
 class States:
     """One kernel's states: of each thread, or of each image if its analysis shares them."""
 
@@ -63,6 +79,7 @@ class States:
         self.name = kernel.name
         self._of: dict[object, list[np.ndarray[Any, Any]]] = {}
         self._last: dict[int, np.ndarray[Any, Any]] = {}
+        self._gains: dict[object, Gains] = {}
 
     def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
         """See `Consumer`."""
@@ -71,10 +88,32 @@ class States:
         if state is None:
             state = self._of[key] = self._kernel.state()
         self._kernel.grow(state, len(tables.address))
+        gains = self._gains.get(key)
+        if gains is None:
+            gains = self._gains[key] = Gains(lambda: self._totals(state))
+        gains.turn(thread)
         last = self._last.get(thread.number)
         if last is None:
             last = self._last[thread.number] = np.full(1, -1, np.int64)
         self._kernel.consume(words, thread.number, tables, last, state)
+
+    def _totals(self, state: list[np.ndarray[Any, Any]]) -> Mapping[str, int]:
+        named = SimpleNamespace(**dict(zip(self._kernel.names, state, strict=True)))
+        return self._kernel.analysis.totals(named) or {}
+
+    def cut(self, thread: StreamThread) -> None:
+        """See `Divided`."""
+        for gains in self._gains.values():
+            gains.cut(thread)
+
+    def intervals(self, image: StreamImage) -> list[dict[str, Any]]:
+        """See `Divided`."""
+        found = [
+            {"thread": thread.number, "tid": thread.thread.tid, "values": values}
+            for gains in self._gains.values()
+            for thread, values in gains.told(image)
+        ]
+        return sorted(found, key=lambda one: one["thread"])
 
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """See `Consumer`."""
@@ -102,9 +141,14 @@ class Pump:
     """The sink of a run's streams (`livepro.engines.stream.recorder.Sink`), for some consumers."""
 
     def __init__(
-        self, consumers: Sequence[Consumer], memory: int = DEFAULT_MEMORY, chunk_words: int = 1 << 16
+        self,
+        consumers: Sequence[Consumer],
+        memory: int = DEFAULT_MEMORY,
+        chunk_words: int = 1 << 16,
+        cutter: IntervalCutter | None = None,
     ) -> None:
         self._consumers = tuple(consumers)
+        self._cutter = cutter
         self.abandon: Callable[[], None] = lambda: None
         """Has the program let go."""
         self.waited = 0.0
@@ -163,19 +207,34 @@ class Pump:
             elif self._failure is None:
                 thread, words, tables = item
                 began = time.perf_counter()
-                for consumer in self._consumers:
-                    try:
-                        consumer.see(thread, words.view(np.int64), tables)
-                    except Exception as error:
-                        self._failure = (consumer, error)
-                        self.abandon()
-                        break
+                self._consume(thread, words.view(np.int64), tables)
                 self.busy += time.perf_counter() - began
+
+    def _consume(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
+        pieces = ((0, len(words), 0),) if self._cutter is None else self._cutter.pieces(thread, words, tables)
+        for begin, end, ended in pieces:
+            for consumer in self._consumers:
+                try:
+                    consumer.see(thread, words[begin:end], tables)
+                except Exception as error:
+                    self._failure = (consumer, error)
+                    self.abandon()
+                    return
+            for _ in range(ended):
+                self._cut(thread)
+
+    def _cut(self, thread: StreamThread) -> None:
+        for consumer in self._consumers:
+            if isinstance(consumer, Divided):
+                consumer.cut(thread)
 
     def close(self) -> None:
         """Wait until all has been consumed."""
         self._queue.put(None)
         self._worker.join()
+        if self._cutter is not None and self._failure is None:
+            for thread in self._cutter.finish():
+                self._cut(thread)
 
     def check(self) -> None:
         """Raises LiveproError if an analysis has failed: its own, where it told what is wrong."""
@@ -192,7 +251,7 @@ class Pump:
         self, images: Sequence[StreamImage], processes: Sequence[ProcessResult]
     ) -> dict[str, list[Any]]:
         """What each analysis tells of each process image that ran anything, by its name: the `pid`, `image`,
-        `command`, `result` and `report` (lines)."""
+        `command`, `result` and `report` (lines); in a run in intervals the `intervals` (see `Divided`)."""
         known = {(process.pid, process.image): process for process in processes}
         out: dict[str, list[Any]] = {consumer.name: [] for consumer in self._consumers}
         for image in images:
@@ -208,13 +267,14 @@ class Pump:
                     ) from error
                 if told is None:
                     continue
-                out[consumer.name].append(
-                    {
-                        "pid": process.pid,
-                        "image": process.image,
-                        "command": list(process.command),
-                        "result": told[0],
-                        "report": told[1],
-                    }
-                )
+                entry = {
+                    "pid": process.pid,
+                    "image": process.image,
+                    "command": list(process.command),
+                    "result": told[0],
+                    "report": told[1],
+                }
+                if self._cutter is not None and isinstance(consumer, Divided):
+                    entry["intervals"] = consumer.intervals(image)
+                out[consumer.name].append(entry)
         return out

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from livepro.engines import default_engine
 from livepro.engines.base import Engine
@@ -18,11 +19,14 @@ from livepro.engines.stream.recorder import Recorder
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.finding import find
-from livepro.events.kernels import Kernel
+from livepro.events.kernels import MISSING, Kernel
 from livepro.events.pump import Consumer, Pump, States
 from livepro.isa.base import Isa
 from livepro.kept.place import default_directory
-from livepro.model import RunResult
+from livepro.model import ProcessResult, RunResult
+
+if TYPE_CHECKING:
+    from livepro.events.intervals import Cut, IntervalCutter
 
 _RECORDING = ("step", "translate")
 CHUNK_WORDS = 1 << 16
@@ -34,20 +38,35 @@ _SLOW = (
 )
 
 
+def _cutter(cut: Cut) -> IntervalCutter:
+    """What cuts streams into intervals. Raises LiveproError if its compiler is missing."""
+    try:
+        from livepro.events.intervals import IntervalCutter
+    except ImportError:
+        raise MISSING from None
+    return IntervalCutter(cut)
+
+
 class Recording:
     """The analyses of one run."""
 
-    def __init__(self, consumers: Sequence[Consumer]) -> None:
-        self.pump = Pump(consumers, chunk_words=CHUNK_WORDS)
+    def __init__(self, consumers: Sequence[Consumer], cut: Cut | None = None) -> None:
+        self._cutter = None if cut is None else _cutter(cut)
+        self.pump = Pump(consumers, chunk_words=CHUNK_WORDS, cutter=self._cutter)
         self.recorder = Recorder(self.pump, chunk_words=CHUNK_WORDS)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
 
     @classmethod
     def of(
-        cls, analyses: Sequence[str | Analysis | type[Analysis]], isa: Isa, cache: bool | str | Path
+        cls,
+        analyses: Sequence[str | Analysis | type[Analysis]],
+        isa: Isa,
+        cache: bool | str | Path,
+        cut: Cut | None = None,
     ) -> Recording:
-        """Find and compile analyses. Raises LiveproError for one that is not there, or cannot be."""
+        """Find and compile analyses; `cut` says where intervals end (None: there are none). Raises
+        LiveproError for one that is not there, or cannot be."""
         isa.accesses(b"", 0)
         kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
         consumers: list[Consumer] = []
@@ -69,9 +88,9 @@ class Recording:
             if sys.stderr.isatty() and time.monotonic() - began > 1:
                 print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
             consumers.append(States(kernel))
-        return cls(consumers)
+        return cls(consumers, cut)
 
-    def check(self, engine: str, isa: Isa, region: Region, interval_size: int) -> str:
+    def check(self, engine: str, isa: Isa, region: Region) -> str:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go
         with recording."""
         name = default_engine(isa.name) if engine == "auto" else engine
@@ -89,10 +108,11 @@ class Recording:
                 "--skip and --count yet.",
                 "Leave one or the other away.",
             )
-        if interval_size:
+        if region != Region() and self._cutter is not None:
             raise LiveproError(
-                "Analyses of the event stream do not go with basic block vectors yet.",
-                "Make two runs.",
+                "With analyses of the event stream, intervals are of the whole run: they do not go with "
+                "--start-at and --stop-at yet.",
+                "Leave one or the other away.",
             )
         if name == "step":
             self._warnings.append(_SLOW)
@@ -145,7 +165,27 @@ class Recording:
         }
         return replace(
             found,
+            processes=self._with_intervals(found.processes),
             stats={**found.stats, **stats},
             warnings=(*found.warnings, *self._warnings),
             analyses=self.pump.results(self.recorder.images, found.processes),
+        )
+
+    def _with_intervals(self, processes: tuple[ProcessResult, ...]) -> tuple[ProcessResult, ...]:
+        """The processes, with the intervals of their threads if they are asked for."""
+        cutter, engine = self._cutter, self._engine
+        if cutter is None or engine is None:
+            return processes
+        if engine.control.resets or not all(t.window.whole for i in engine.images for t in i.tallies):
+            self._warnings.append(
+                "Intervals beside analyses of the event stream are of the whole run: there are none of one "
+                "that was reset or paused."
+            )
+            return processes
+        images = {(image.process.pid, image.process.image): image for image in self.recorder.images}
+        return tuple(
+            cutter.told(images[process.pid, process.image], process)
+            if (process.pid, process.image) in images
+            else process
+            for process in processes
         )

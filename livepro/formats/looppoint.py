@@ -1,4 +1,4 @@
-"""LoopPoint's region lists: gem5's JSON, and the pcregions.csv that Pin, SDE and gem5 read.
+"""LoopPoint's region lists: gem5's JSON, the pcregions.csv that Pin, SDE and gem5 read, options for Sniper.
 
 JSON: ``{ID: {"simulation": {"start": {"pc", "global"}, "end": {"pc", "global", "relative"}}, "multiplier",
 "warmup": {"start": {"pc", "count"}, "end": {"pc", "count"}}}}`` (LooppointJsonLoader in gem5's
@@ -9,12 +9,20 @@ CSV: a line ``cluster C from slice S,global,ID,START,END,RELATIVE,LENGTH,WEIGHT,
 each region and ``Warmup for regionid ID,global,0,...,warmup`` for what comes before; START and END are each
 pc, image, offset in it, count. gem5's LooppointCsvLoader takes fields by their places in the line, and by
 the blanks in its first.
+
+Sniper: for each region the options of its run-sniper, a line. It runs the program under Pin or SDE, whose
+controller tells it where a region begins and ends: ``-control start:address:IMAGE+OFFSET:countN:global`` is
+the Nth execution of that instruction by all threads together, ``stop:`` likewise (the controller's chains in
+Pin's manual; LoopPoint's run-looppoint.py starts Sniper with the same). ``-ssimuserroi --roi-script`` is
+Sniper's script that has the controller's region simulated in detail; before it, the program runs on with its
+caches kept warm.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple, TextIO
@@ -141,3 +149,28 @@ def read_csv(name: str) -> list[LoopRegion]:
 def _marker(fields: Sequence[str]) -> Marker:
     pc, image, offset, count = fields
     return Marker(int(pc, 16), image, int(offset, 16), int(count))
+
+
+def sniper_options(region: LoopRegion) -> list[str]:
+    """What run-sniper is given to simulate a region; its results go to a directory by the region's number."""
+    return [
+        *("-d", f"region-{region.number}", "-ssimuserroi", "--roi-script"),
+        f"--trace-args=-control {_chain('start', region.start)}",
+        f"--trace-args=-control {_chain('stop', region.end)}",
+    ]
+
+
+def write_sniper(out: TextIO, regions: Sequence[LoopRegion]) -> None:
+    """Write a comment with the multiplier and a line of `sniper_options`, as a shell takes them, for each."""
+    out.write("# Each line: run-sniper OPTIONS -- PROGRAM. A region counts multiplier times.\n")
+    for region in regions:
+        out.write(
+            f"# region {region.number}: cluster {region.cluster}, slice {region.slice}, "
+            f"{region.length} instructions, multiplier {region.multiplier!r}\n"
+            f"{shlex.join(sniper_options(region))}\n"
+        )
+
+
+def _chain(event: str, marker: Marker) -> str:
+    place = f"{PurePath(marker.image).name}+{marker.offset:#x}"
+    return f"{event}:address:{place}:count{marker.number}:global"

@@ -47,7 +47,7 @@ def points(vectors: Vectors | None, sources: Sequence[Source], dimensions: int, 
     vectors have weight 1. Vectors alone are left as they are.
     """
     parts = [] if vectors is None else [(projected(vectors, dimensions, seed), 1.0)]
-    parts += [(standardised(source), source.weight) for source in sources]
+    parts += [(standardised(source), source.weight) for source in sources if source.weight]
     if len(parts) == 1:
         return parts[0][0]
     scaled = []

@@ -8,20 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from livepro.simpoint.vectors import Floats, Metric, Source, Vectors
-
-COMMON = 10.0
-"""Metrics below so many per 1,000 instructions do not decide: their relative error says little."""
+from livepro.simpoint.vectors import COMMON, Floats, Metric, Source, Vectors
 
 
 class Error(NamedTuple):
     """A `metric` of the whole run and as estimated from points: per 1,000 instructions, or means over
-    the intervals, where `rate` is False."""
+    the intervals, where `rate` is False; below `common` it does not decide."""
 
     metric: Metric
     whole: float
     estimate: float
     rate: bool = True
+    common: float = COMMON
 
     @property
     def relative(self) -> float:
@@ -33,7 +31,7 @@ class Error(NamedTuple):
     @property
     def decides(self) -> bool:
         """Whether the metric is frequent enough for its relative error to matter."""
-        return not self.rate or abs(self.whole) >= COMMON
+        return not self.rate or abs(self.whole) >= self.common
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Prover:
         """`instructions` (N) of each interval; the `sources` are rates (`Source.rates`)."""
         self._vectors = vectors
         self._weights = instructions / instructions.sum()
-        metrics: list[tuple[Metric, bool]] = []
+        metrics: list[tuple[Metric, bool, float]] = []
         per_interval: list[Floats] = []
         whole: list[float] = []
         if vectors is not None and vectors.blocks is not None and vectors.blocks.metrics:
@@ -73,13 +71,13 @@ class Prover:
             instructions = vectors.instructions
             rates = vectors.times(blocks.density) / np.where(instructions > 0, instructions, 1.0)[:, None]
             per_interval.append(1000 * rates)
-            metrics += [(metric, True) for metric in blocks.metrics]
+            metrics += [(metric, True, COMMON) for metric in blocks.metrics]
             executed = float(instructions.sum()) or 1.0
             whole += [1000 * total / executed for total in blocks.totals]
         for source in sources:
             scale = 1000.0 if source.counts else 1.0
             per_interval.append(scale * source.values)
-            metrics += [(Metric(name, source.name), source.counts) for name in source.names]
+            metrics += [(Metric(name, source.name), source.counts, source.common) for name in source.names]
             whole += (scale * (self._weights @ source.values)).tolist()
         self._metrics = metrics
         self._whole = whole
@@ -93,15 +91,17 @@ class Prover:
         taken /= taken.sum()
         estimates = (taken @ self._values).tolist()
         errors = tuple(
-            Error(metric, whole, estimate, rate)
-            for (metric, rate), whole, estimate in zip(self._metrics, self._whole, estimates, strict=True)
+            Error(metric, whole, estimate, rate, common)
+            for (metric, rate, common), whole, estimate in zip(
+                self._metrics, self._whole, estimates, strict=True
+            )
         )
         return Proof(self._profile(taken), errors)
 
     def phase(self, members: Floats) -> dict[Metric, float]:
         """The metrics of some intervals, weighted by `members` (N): per 1,000 instructions, or means."""
         means = (members / members.sum()) @ self._values
-        return {metric: value for (metric, _), value in zip(self._metrics, means.tolist(), strict=True)}
+        return {metric: value for (metric, *_), value in zip(self._metrics, means.tolist(), strict=True)}
 
     def _profile(self, taken: Floats) -> float | None:
         if self._vectors is None:

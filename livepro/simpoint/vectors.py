@@ -16,6 +16,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+COMMON = 10.0
+"""Metrics below so many per 1,000 instructions do not decide, as a rule."""
+
+
 class Metric(NamedTuple):
     """Something counted per instruction; `group` says of what kind it is ("type", "SIMD" ...)."""
 
@@ -94,7 +98,9 @@ class Source(NamedTuple):
     """Numbers that describe the same intervals otherwise: N x M `values`, a column for each of `names`.
 
     `instructions` (float64, N) are those of each interval, None where they are not told. `counts` says
-    that the values grow with them. `weight` is the part that the source has in distances, beside others.
+    that the values grow with them. `weight` is the part that the source has in distances, beside others: one
+    of weight 0 is looked at in the proof only. A count below `common` per 1,000 instructions does not decide
+    there: its relative error says little.
     """
 
     name: str
@@ -103,6 +109,7 @@ class Source(NamedTuple):
     instructions: Floats | None = None
     counts: bool = False
     weight: float = 1.0
+    common: float = COMMON
 
     def rates(self, instructions: Floats | None) -> Source:
         """Counts divided by the intervals' instructions (those given, where it has none of its own)."""

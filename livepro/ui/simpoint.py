@@ -11,6 +11,7 @@ import numpy as np
 from rich.text import Text
 
 from livepro.simpoint import Error, Phase, Proof, Study, phases
+from livepro.simpoint.vectors import COMMON
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.live.style import PHASES, Paper
 from livepro.ui.matrix import group_title, heat
@@ -198,7 +199,9 @@ def print_proof(page: Page, proof: Proof, title: str, note: str) -> None:
         more = len(shown) - MOST_METRICS
         notes = ["per 1,000 instructions"] if any(e.rate for e in shown) else []
         notes += [f"{plural(more, 'more metric')} with smaller errors"] if more > 0 else []
-        notes += [f"{plural(rare, 'metric')} below 10 per 1,000 left out"] if rare else []
+        others = any(e.common != COMMON for e in proof.errors)
+        limit = "below 10 per 1,000" + (", those simulated below 1," if others else "")
+        notes += [f"{plural(rare, 'metric')} {limit} left out"] if rare else []
         page.print(Text(" " * INDENT + "; ".join(notes), "dim"))
     if proof.profile is not None:
         text = f"block profile: {percentage(proof.profile)} of the instructions are estimated in wrong blocks"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import random
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from simpoint import synthetic
 
+import livepro
 from livepro.cli.main import main
 from livepro.formats import expbbv, files, pin_regions, simpoint
 from livepro.simpoint import Vectors, read
@@ -96,7 +98,6 @@ def test_beside_a_table(there: Path) -> None:
         (["bb", "--coverage", "95"], "'95' is no part of a whole"),
         (["bb", "--seed", "-1"], "'-1' is not a whole number from 0"),
         (["bb", "--with", "bb"], "--with bb is a file of block vectors"),
-        (["bb", "--with", "one:0"], "the weight is not above 0"),
         (["bb", "--with", "one"], "bb has 100 intervals, one has 1"),
         (["one", "--pc", "one"], "one has no blocks that --pc could name"),
         (["bb", "-o", "no/where"], "cannot be written"),
@@ -106,6 +107,11 @@ def test_beside_a_table(there: Path) -> None:
         (["run"], "There is no command to run"),
         (["run", "--save", "x.txt", "--", "true"], "--save x.txt is no JSON file by its name"),
         (["run", "--thread", "main", "--", "true"], "--thread main: no such thread"),
+        (["run", "--I1", "32768,8,64", "--", "true"], "--I1 is for the simulator. Ask for that, too"),
+        (["run", "--cachesim", "--D1", "5,6,7", "--", "true"], "--D1"),
+        (["run", "--mica", "ipc", "--", "true"], "ipc"),
+        (["run", "--cachesim", "--skip", "5", "--", "true"], "do not go with --start-at"),
+        (["run", "--thread", "together", "--mica", "ppm", "--", "true"], "--mica does not go with --thread"),
     ],
 )
 def test_bad_input(there: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
@@ -178,6 +184,37 @@ def test_a_real_program(there: Path) -> None:
     assert json.loads((there / "again.json").read_text()) == study
     assert (there / "again.simpoints").read_text() == (there / "results.simpoints").read_text()
     assert (there / "again.weights").read_text() == (there / "results.weights").read_text()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet")
+def test_what_is_measured_is_proved_too(there: Path) -> None:
+    """The simulator's misses and MICA's numbers of the same run: of the whole run, they are those that a run
+    without intervals tells."""
+    model, mica = pytest.importorskip("livepro.cachesim.model"), pytest.importorskip("livepro.mica.model")
+    noise = random.Random(5)
+    (there / "in").write_bytes(bytes(40_000) + noise.randbytes(20_000) + bytes(40_000))
+    measured = ["--cachesim", "--branch-sim", "--mica", "ppm,memfootprint", "--json", "study.json"]
+    options = ["--interval-size", "100k", "--no-aslr", "-q"]
+    command = ["gzip", "-nkc", "in"]
+    assert main(["simpoint", "run", *options, *measured, "--", *command]) == 0
+    study = json.loads((there / "study.json").read_text())
+    found = {(m["group"], m["name"]): m for m in study["proof"]["metrics"]}
+    analyses = [model.CacheSim(branches=True), mica.Mica(("ppm",))]
+    result = livepro.run(command, aslr=False, analyses=analyses)
+    totals = result.analyses["cachesim"][0]["result"]["totals"]
+    assert study["instructions"] == totals["Ir"] == result.instructions
+    for name, events in {
+        "D1 misses": ("D1mr", "D1mw"),
+        "LL misses": ("ILmr", "DLmr", "DLmw"),
+        "mispredicted": ("Bcm", "Bim"),
+    }.items():
+        rate = 1000 * sum(totals[event] for event in events) / totals["Ir"]
+        # Sums of parts, but for their rounding.
+        assert found["simulated", name]["whole"] == pytest.approx(rate, rel=1e-9)
+    values = result.analyses["mica"][0]["result"]["total"]["values"]["ppm"]
+    rate = 1000 * values[0] / totals["Ir"]
+    assert found["ppm", "GAg h=4 mispredicted"]["whole"] == pytest.approx(rate, rel=1e-9)
+    assert not found["memfootprint", "data pages"]["rate"]
 
 
 def test_the_exit_status_is_the_programs(there: Path) -> None:

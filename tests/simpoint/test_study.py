@@ -223,6 +223,22 @@ def test_sources_of_another_length() -> None:
         study(synthetic.vectors([0, 1] * 3), [other])
 
 
+def test_a_source_without_weight_is_only_proved() -> None:
+    """The points are those without it; what is rare for others decides."""
+    vectors = synthetic.vectors([0, 1, 2] * 5, noise=0.1)
+    values = np.array([[n % 4 + 1.0, 0.001] for n in range(15)])
+    instructions = vectors.instructions
+    measured = Source("simulated", ("misses", "rare"), values, instructions, True, 0.0, 1.0)
+    options = Options(k=3, seeds=0)
+    without = study(vectors, options=options)
+    found = study(vectors, [measured], options)
+    assert found.choice.points == without.choice.points
+    errors = {error.metric.name: error for error in found.proof.errors}
+    assert errors["misses"].decides
+    assert not errors["rare"].decides
+    assert errors["misses"].whole == pytest.approx(1000 * values[:, 0].sum() / instructions.sum())
+
+
 def test_a_source_alone() -> None:
     values = np.array([[0.0, 1.0]] * 10 + [[5.0, 2.0]] * 10)
     found = study(None, [Source("table", ("a", "b"), values)], Options(k=2, seeds=0))
