@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -15,9 +14,9 @@ from livepro.engines import NAMES, engine_class
 from livepro.engines.base import EngineOptions, Progress
 from livepro.engines.control import Control
 from livepro.engines.region import Region
+from livepro.engines.region_text import parse_region
 from livepro.errors import LiveproError
 from livepro.linux import proc
-from livepro.linux.places import CodePlace
 from livepro.model import RunResult
 from livepro.model.itypes import ItypesSpec
 
@@ -39,7 +38,6 @@ ENGINES = NAMES
 SMALLEST_CACHE = 1000
 """Bytes that `cache_size` may be at least."""
 
-_COUNTED = re.compile(r"(?P<place>.*[^:]):(?P<count>[0-9][0-9_]*)")
 
 _ADDED = b"LC_CTYPE"
 _ADDED_VALUES = (b"C.UTF-8", b"C.utf8", b"UTF-8")  # Python/pylifecycle.c, _TARGET_LOCALES
@@ -93,7 +91,8 @@ def run(
     basic block vectors (0: none), cut as `bbv_dialect` ("exact" or "exp-bbv")
     says. `start_at`, `stop_at`, `skip` and `count` choose the part of the run that is counted: from
     when a thread first comes to a function (its name, ``MODULE!NAME`` or ``MODULE+0xOFFSET``; with
-    ``:N`` behind it, when threads come there for the Nth time since the beginning of the run) and
+    ``:N`` behind it, when threads come there for the Nth time since the beginning of the run, with ``:N@T``,
+    when each process's Tth thread does) and
     `skip` instructions later, until one comes to `stop_at` or `count` have been counted; the
     program is then let go, and the result's `exit` is None. The result's `region` says what became
     of that. `cache` is the directory in which translated code is kept from run to run
@@ -134,7 +133,7 @@ def run(
     environment = _inherited() if env is None else _bytes(env)
     executable = resolve_command(command[0], environment)
     warnings = check_executable(executable, machine.name)
-    region = _region(start_at, stop_at, skip, count, snapshot_every)
+    region = parse_region(start_at, stop_at, skip, count, snapshot_every)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
     recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
@@ -209,7 +208,7 @@ def attach(
     machine = isa.for_machine(platform.machine())
     warnings = target.check(pid, machine.name)
     following = "follow" if children else "ignore"
-    region = _region(start_at, stop_at, skip, count)
+    region = parse_region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_process(place, pid)
     recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
@@ -289,32 +288,6 @@ def find_process(name: str, *, children: bool = False) -> int:
     from livepro.linux import target
 
     return target.named(name, children=children)
-
-
-def _region(start_at: str, stop_at: str, skip: int, count: int, every: int = 0) -> Region:
-    """The part of a run that those mean. Raises LiveproError for what is no place or number."""
-    for number in (skip, count, every):
-        if number < 0:
-            raise LiveproError(f"{number} instructions cannot be skipped or counted.")
-    if count and every:
-        raise LiveproError(
-            "A number of instructions to be counted and snapshots by their number are not possible together.",
-            "Say where counting ends by a place.",
-        )
-    start, start_count = _place(start_at)
-    stop, stop_count = _place(stop_at)
-    return Region(start, stop, skip, count, start_count or 1, stop_count, every)
-
-
-def _place(text: str) -> tuple[CodePlace | None, int | None]:
-    """A place and the number of the arrival there, as ``PLACE:COUNT`` has them; None for what is not said."""
-    match = _COUNTED.fullmatch(text)
-    if not match:
-        return (CodePlace.parse(text) if text else None), None
-    number = int(match["count"])
-    if not number:
-        raise LiveproError(f"'{text}': arrivals are numbered from 1.", "Write PLACE:1 for the first.")
-    return CodePlace.parse(match["place"]), number
 
 
 def _engine(

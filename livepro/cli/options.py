@@ -192,7 +192,8 @@ Counting begins when a thread first comes to --start-at and, from there,
 --skip instructions later; it ends when one comes to --stop-at, or after
 --count. A PLACE is a function, NAME or MODULE!NAME, or MODULE+0xOFFSET; with
 :COUNT behind it, the arrival there with that number of all threads together,
-from the beginning of the run on: prog+0x1189:1000 is the thousandth. N
+from the beginning of the run on: prog+0x1189:1000 is the thousandth, and
+prog+0x1189:1000@2 that of a process's second thread. N
 is the sum over all threads and processes measured; where several run at
 once and it cannot be kept to the instruction, a warning says by how much.
 Behind the end the program goes on unmeasured, at its own speed."""

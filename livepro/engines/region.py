@@ -39,7 +39,9 @@ class Region:
     """From the first instruction at `start` (None: of the run), `skip` instructions later, to
     the one at `stop`, or for `count` instructions (None and 0: to the end). `start_count` and
     `stop_count` are the numbers of the arrivals there, from 1; a stop without one is the next
-    arrival once counting has begun. Instead of a `count`, a snapshot may be taken `every` so many."""
+    arrival once counting has begun. Only those of a process's thread with the number `start_thread` and
+    `stop_thread` count, in order of creation from 1 (0: of all together). Instead of a `count`, a snapshot
+    may be taken `every` so many."""
 
     start: CodePlace | None = None
     stop: CodePlace | None = None
@@ -48,6 +50,8 @@ class Region:
     start_count: int = 1
     stop_count: int | None = None
     every: int = 0
+    start_thread: int = 0
+    stop_thread: int = 0
 
     @property
     def metered(self) -> bool:
@@ -62,12 +66,12 @@ class Region:
     @property
     def counted(self) -> bool:
         """Whether arrivals must be."""
-        return self.start_count > 1 or self.stop_count is not None
+        return self.start_count > 1 or self.stop_count is not None or self.start_thread > 0
 
     def __str__(self) -> str:
         words = []
         if self.start is not None:
-            words.append(f"from {self._named(self.start, self.start_count)}")
+            words.append(f"from {self._named(self.start, self.start_count, self.start_thread)}")
         if self.skip:
             words.append(f"{self.skip:,} instructions skipped")
         if self.count:
@@ -75,11 +79,13 @@ class Region:
         if self.every:
             words.append(f"a snapshot every {self.every:,} instructions")
         if self.stop is not None:
-            words.append(f"up to {self._named(self.stop, self.stop_count or 1)}")
+            words.append(f"up to {self._named(self.stop, self.stop_count or 1, self.stop_thread)}")
         return ", ".join(words)
 
     @staticmethod
-    def _named(place: CodePlace, count: int) -> str:
+    def _named(place: CodePlace, count: int, thread: int) -> str:
+        if thread:
+            return f"{place}:{count}@{thread}"
         return f"{place}:{count}" if count > 1 else str(place)
 
 
@@ -152,6 +158,8 @@ class RegionWatch:
         engine.control.paused = self.phase is not Phase.COUNTING
         self.metering = region.metered and self.phase is not Phase.WAITING
         self._finders = [PlaceFinder(place) for place in (region.start, region.stop) if place is not None]
+        sides = (region.start, region.start_thread), (region.stop, region.stop_thread)
+        self._whose = [thread for place, thread in sides if place is not None]
         self._places: dict[TracedProcess, dict[proc.Mapping, tuple[frozenset[int], ...]]] = {}
         self._own: dict[TracedProcess, str] = {}
         self._met = [False] * len(self._finders)
@@ -210,6 +218,13 @@ class RegionWatch:
             return False
         return any(pc in found[wanted] for found in self._places.get(process, {}).values())
 
+    def _counts(self, thread: TracedThread, pc: int, place: int) -> bool:
+        """Whether a thread's arrival at `pc` is one at that finder's place that counts."""
+        number = self._whose[place]
+        if number and sum(other.born < thread.born for other in thread.process.threads) + 1 != number:
+            return False
+        return self._at(thread.process, pc, place)
+
     def armed_places(self, process: TracedProcess) -> Iterable[int]:
         """All addresses for which `armed` holds, as far as the process's code is known."""
         if not process.wanted:
@@ -237,8 +252,8 @@ class RegionWatch:
         self._seen[thread.tid] = arrival
         self._threads[thread.tid] = thread
         self.last = thread, pc
-        process, stop = thread.process, len(self.arrivals) - 1
-        places = [place for place in self._armed if self._at(process, pc, place)]
+        stop = len(self.arrivals) - 1
+        places = [place for place in self._armed if self._counts(thread, pc, place)]
         for place in places:
             self.arrivals[place] += 1
         if self.phase is Phase.WAITING and 0 in places and self._due(0, self.region.start_count):
@@ -258,7 +273,7 @@ class RegionWatch:
             for tid in self._engine.called_away(self._seen):
                 thread, pc = self._threads[tid], self._seen.pop(tid).pc
                 for other in range(len(self.arrivals)):
-                    self.arrivals[other] -= self._at(thread.process, pc, other)
+                    self.arrivals[other] -= self._counts(thread, pc, other)
         return self.arrivals[place] == number
 
     def _reached(self) -> None:

@@ -219,6 +219,21 @@ class RegionContract:
         assert program != "million" or result.instructions == 1_000_000
         assert not result.warnings
 
+    def test_arrivals_of_one_thread(self, builder: Builder) -> None:
+        """The third thread goes round 2,000 times, two instructions each; the others do as they please."""
+        built = builder.assembly(fixture_of("threads_join"))
+        turn = place_of(built, "worker")
+        for start, stop in ((100, 400), (1, 2), (1999, 2000)):
+            options = {"start_at": f"{turn}:{start}@3", "stop_at": f"{turn}:{stop}@3"}
+            result = livepro.run([str(built)], engine=self.engine, **options)
+            assert result.region is not None
+            assert result.region.ended
+            table = result.processes[0].table
+            assert result.processes[0].threads[2].instructions(table) == 2 * (stop - start)
+        never = livepro.run([str(built)], engine=self.engine, start_at=f"{turn}:1@1")
+        assert never.region is not None
+        assert not never.region.began
+
     def test_several_threads(self, builder: Builder, tmp_path: Path) -> None:
         """The sum over all of them is as asked for, unless it is said by how much it is not."""
         program = builder.hosted("pthreads", "-static")
