@@ -221,6 +221,12 @@ class EngineContract:
         assert (seen.stdout, seen.result["exit"]) == (native.stdout, native.returncode)
         assert _function(seen.processes[0], "spin") == 10 * (2 * 50 + 2)
 
+    def test_actions_that_change_under_signals(self, builder: Builder, run: Runner) -> None:
+        """The kernel looks at an action when a thread takes the signal, maybe after another has changed it: a
+        thread that was let go on into a handler ran on with registers that were not its own."""
+        seen = run(builder.hosted("signal_actions"))
+        assert (seen.stdout, seen.result["exit"]) == (b"right\n", 0)
+
     def test_children_of_a_process_whose_first_thread_has_ended(self, builder: Builder, run: Runner) -> None:
         """By whose pid the kernel shows no memory any more."""
         seen = run(builder.hosted("leaderless"))

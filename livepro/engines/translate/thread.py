@@ -49,7 +49,8 @@ class TranslatedThread:
     that it executes natively, `within` the block that it is in where that is known beforehand. `furthest`
     is the block whose counter slot, and which of its executions, it was last found in, and how many of
     the block's instructions it had executed then. `led_to` is the cache address that it has been put at and
-    is yet to go on from (0: none). `trace` is its event stream (None: it is not recorded).
+    is yet to go on from (0: none). `taking` is a signal that it was let go on with and may not have taken yet
+    (0: none). `trace` is its event stream (None: it is not recorded).
     """
 
     __slots__ = (
@@ -76,6 +77,7 @@ class TranslatedThread:
         "since",
         "space",
         "streak",
+        "taking",
         "tally",
         "thread",
         "trace",
@@ -111,6 +113,7 @@ class TranslatedThread:
         self.share_end = 0
         self.furthest = NOWHERE
         self.led_to = 0
+        self.taking = 0
         self.repeating = b""
         self.within: Fragment | None = None
         self.trace: TranslateTrace | None = None

@@ -73,12 +73,12 @@ class SignalActions:
         return copy
 
     def caught(self, tid: int, number: int) -> bool:
-        """Whether there is a handler for a signal, as a thread of the process sees it.
+        """Whether there is a handler for a signal, as a thread of the process sees it, or may be one.
 
         One that resets itself (SA_RESETHAND) may be thought to be there for a moment
         when it is not: then the default action is taken at the program's own address.
         """
-        if number in self.known:
+        if number in self.known or self._changing[number]:
             return True
         if self._others is None:
             self._others = _caught(tid) & ~sum(1 << n - 1 for n in self.known)

@@ -107,6 +107,7 @@ class SignalDelivery:
             run_free(thread, number)
             return
         tid = thread.tid
+        state.taking = 0
         caught = self._syscalls.actions[thread.process].caught(tid, number)
         if state.mode is Mode.SETTLING:
             self.translation.signalled(state, number, caught)
@@ -115,6 +116,7 @@ class SignalDelivery:
             self._signalled_natively(state, number, caught)
             return
         if not caught:
+            state.taking = number
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, number)
             return
         info = ptrace.signal_info(tid) if may_be_fault(number) else None
@@ -144,6 +146,7 @@ class SignalDelivery:
         if self._syscalls.actions[thread.process].quick(number):
             thread.set_registers(registers)
             state.mode = Mode.RUNNING
+            state.taking = number
             ptrace.call(ptrace.PTRACE_CONT, tid, 0, number)
             state.held = None
             if not is_fault(number, info):

@@ -6,7 +6,7 @@ set signal handlers tell the kernel of entries into the cache (`actions`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from livepro.engines.translate.signals.actions import SignalActions
@@ -27,11 +27,18 @@ class SyscallMonitor:
 
     `watched` are the numbers of those calls (see `Backend.emitter`), `asking` those of them that may be
     questions to livepro; `discarding` calls stop once generated code is guarded. `actions` are the signal
-    handlers of each process; `changing` are threads (tids) that tell the kernel of one.
+    handlers of each process; `changing` are threads (tids) that tell the kernel of one. `settle` waits until
+    no thread is on its way to what a signal's action is now.
     """
 
     def __init__(
-        self, isa: Isa, backend: Backend, tracer: Tracer, deferral: Deferral, asking: Mapping[int, int]
+        self,
+        isa: Isa,
+        backend: Backend,
+        tracer: Tracer,
+        deferral: Deferral,
+        asking: Mapping[int, int],
+        settle: Callable[[TranslatedThread, int, dict[TracedProcess, SignalActions]], None],
     ) -> None:
         self.actions: dict[TracedProcess, SignalActions] = {}
         self.changing: set[int] = set()
@@ -39,6 +46,7 @@ class SyscallMonitor:
         self._backend = backend
         self._tracer = tracer
         self._deferral = deferral
+        self._settle = settle
         named = isa.syscalls.named
         self._remapping = named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
@@ -66,6 +74,9 @@ class SyscallMonitor:
             return
         if self._tracer.to_be_taken(thread.process):
             return  # a thread that is not watched yet must not enter a handler in the cache
+        signal, action = (getattr(state.before, name) for name in names.syscall_arguments[:2])
+        if action:
+            self._settle(state, signal & 0xFFFF_FFFF, self.actions)
         registers = thread.registers()
         actions = self.actions[thread.process]
         area = state.area_address
