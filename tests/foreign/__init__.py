@@ -1,0 +1,1 @@
+"""Test suites of others as programs under measurement."""
