@@ -220,10 +220,7 @@ class RegionWatch:
 
     def _counts(self, thread: TracedThread, pc: int, place: int) -> bool:
         """Whether a thread's arrival at `pc` is one at that finder's place that counts."""
-        number = self._whose[place]
-        if number and sum(other.born < thread.born for other in thread.process.threads) + 1 != number:
-            return False
-        return self._at(thread.process, pc, place)
+        return self._whose[place] in (0, thread.number) and self._at(thread.process, pc, place)
 
     def armed_places(self, process: TracedProcess) -> Iterable[int]:
         """All addresses for which `armed` holds, as far as the process's code is known."""

@@ -52,6 +52,8 @@ class TracedProcess:
         self.wanted = True
         self.attached = False
         self.threads: list[TracedThread] = []
+        self.births: set[int] = set()
+        """When its threads were created (`TracedThread.born`), those too that have not been seen yet."""
         self.lent: dict[int, tuple[Any, int, ptrace.SignalInfo | None]] = {}
         self.memory = proc.Memory(pid)
         self._space: proc.AddressSpace | None = None
@@ -106,7 +108,13 @@ class TracedThread:
         self.attached = False
         self._name = ""
         process.threads.append(self)
+        process.births.add(born)
         self.remember_name()
+
+    @property
+    def number(self) -> int:
+        """Its place among the threads of its process in order of their creation, from 1."""
+        return 1 + sum(born < self.born for born in self.process.births)
 
     def registers(self) -> Any:
         """The general registers, as the layout's structure."""

@@ -63,6 +63,7 @@ class TakingOver(ABC):
         for tid in tids:
             self._born += 1
             self._seized[tid] = process, self._born
+            process.births.add(self._born)
         if not self.listener.takes_singly:
             self._told.update(tids)
         if pid not in tids:

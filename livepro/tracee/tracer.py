@@ -214,7 +214,10 @@ class Tracer(TakingOver):
             early = os.waitpid(tid, WAIT_FLAGS)[1]
         if early is None or is_stop(early):
             self._born += 1
-            self._awaited[tid] = self._process_of(tid, parent, event), self._born
+            process = self._process_of(tid, parent, event)
+            self._awaited[tid] = process, self._born
+            if process is not None:
+                process.births.add(self._born)
             if early is not None:
                 self._first_stop(tid, early)
 

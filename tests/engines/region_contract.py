@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -226,6 +227,7 @@ class RegionContract:
         for start, stop in ((100, 400), (1, 2), (1999, 2000)):
             options = {"start_at": f"{turn}:{start}@3", "stop_at": f"{turn}:{stop}@3"}
             result = livepro.run([str(built)], engine=self.engine, **options)
+            os.waitpid(result.processes[0].pid, 0)  # it was let go
             assert result.region is not None
             assert result.region.ended
             table = result.processes[0].table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -157,6 +158,7 @@ def test_regions_are_found_again(builder: Builder, engine: str, base: int, tmp_p
             start_at=f"{place}:{region.start.number}",
             stop_at=f"{place}:{region.end.number}",
         )
+        os.waitpid(again.processes[0].pid, 0)  # it was let go
         assert again.region is not None
         assert again.region.ended
         process = again.processes[0]

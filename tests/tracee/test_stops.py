@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 
+import pytest
+
 from livepro.tracee.stops import ROUND, next_in_turn
+
+
+@pytest.fixture(autouse=True)
+def _no_others() -> None:
+    """Children that other tests have left would be named, too."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def test_some_go_first_each_time_others() -> None:
