@@ -169,6 +169,7 @@ def files(directory: Path) -> None:
     compiled(directory, "prog", PROGRAM)
     (directory / "file").write_bytes((REPOSITORY / "README.md").read_bytes() * 2)
     (directory / "in.bin").write_bytes((REPOSITORY / "CHANGELOG.md").read_bytes() * 200)
+    (directory / "in.small").write_bytes((REPOSITORY / "CHANGELOG.md").read_bytes() * 20)
 
 
 def phases(directory: Path) -> None:

@@ -293,7 +293,10 @@ class RegionMeter:
         runs = state.mode is Mode.RUNNING and state.thread.tid in self._table.resting
         if not runs or not where.charged or state.asking is not None:
             return 0
-        facts = state.space.registry.counted_in(where.row).source.facts
+        block = state.space.registry.known(where.row)
+        if block is None:
+            return 0  # it has been dropped meanwhile
+        facts = block.source.facts
         calls = (n + 1 for n in range(where.executed, where.length) if facts[n].flow is Flow.SYSCALL)
         return next(calls, where.length) - where.executed
 
