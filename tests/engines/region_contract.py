@@ -221,7 +221,7 @@ class RegionContract:
         assert not result.warnings
 
     def test_arrivals_of_one_thread(self, builder: Builder) -> None:
-        """The third thread goes round 200 times or more, two instructions each; the others do as they please."""
+        """The third thread goes round 200 times or more, two instructions each; others as they please."""
         built = builder.assembly(fixture_of("threads_join"))
         turn = place_of(built, "worker")
         for start, stop in ((20, 90), (1, 2), (199, 200)):
