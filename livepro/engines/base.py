@@ -315,6 +315,10 @@ class Engine(ABC):
         """All that is in a thread's counts now."""
         return tally.raw_counts()
 
+    def block_lengths(self, tally: ThreadTally) -> Sequence[int] | npt.NDArray[np.int64]:
+        """Instructions of each block, by the row that a thread's counts have for it."""
+        return tally.store.length_array()
+
     def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
         """A block's bytes, and the sizes of its instructions."""
         return tally.store.codes[row], tally.store.sizes[row]

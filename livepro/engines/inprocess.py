@@ -22,11 +22,17 @@ of links by their known sizes, as `ls -l` does, are then not stopped.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.control import COMMANDS, Control
-from livepro.engines.recording import ThreadTally
+from livepro.engines.recording import BlockStore, ThreadTally
 from livepro.engines.window import Counts
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
@@ -35,6 +41,8 @@ from livepro.tracee import TracedThread
 _COMMANDS = tuple(name for name in COMMANDS if name != "detach")  # it concerns who measures
 _PREFIX = b"/proc/livepro/"
 _WIDEST = 20  # digits of a 64-bit number
+_UNKNOWN = -1
+_NONE = np.zeros(0, np.int64)
 _LONGEST = 4096  # PATH_MAX, include/uapi/linux/limits.h
 
 # Where the path is among the arguments; the buffer and its size follow (readlink(2)).
@@ -60,6 +68,9 @@ class Counting(Protocol):
     def position(self, tally: ThreadTally) -> Any:
         """Where a thread is in its block."""
 
+    def block_lengths(self, tally: ThreadTally) -> Sequence[int] | npt.NDArray[np.int64]:
+        """Instructions of each block, by the row that a thread's counts have for it."""
+
     def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
         """A block's bytes, and the sizes of its instructions."""
 
@@ -75,6 +86,7 @@ class InProcess:
         self._paths = {known[name]: at for name, at in _PATH_ARGUMENT.items() if name in known}
         self.sizes = {number: at + 2 for number, at in self._paths.items()}
         self._simd: dict[bytes, bool] = {}
+        self._simd_of_row: WeakKeyDictionary[BlockStore, npt.NDArray[np.int64]] = WeakKeyDictionary()
 
     def command(self, thread: TracedThread, before: Any) -> str | None:
         """What a stopped thread has asked for with the call that it made with registers
@@ -116,7 +128,11 @@ class InProcess:
         if name in ("instructions", "simd"):
             counts = tally.window.counted(engine.raw_counts(tally).at(engine.position(tally)))
             width = int(argument) if argument.isdecimal() else 0
-            return str(self._count(tally, counts, simd=name == "simd")).zfill(min(width, _WIDEST))
+            if name == "simd":
+                found = self._simd_of(tally, counts)
+            else:
+                found = counts.instructions(engine.block_lengths(tally))
+            return str(found).zfill(min(width, _WIDEST))
         if name not in _COMMANDS:
             raise LiveproError(
                 f"There is no command '{name}'.",
@@ -126,21 +142,22 @@ class InProcess:
         status = engine.control.execute(name, label)
         return json.dumps(status) if name == "status" else "ok"
 
-    def _count(self, tally: ThreadTally, counts: Counts, *, simd: bool) -> int:
-        total = 0
-        whole = zip(counts.rows.tolist(), counts.times.tolist(), strict=True)
-        parts = [(row, None, times) for row, times in whole]
-        for row, length, times in (*parts, *((row, k, n) for (row, k), n in counts.partial.items())):
-            code, sizes = self._engine.block_parts(tally, row)
-            if not simd:
-                total += times * (len(sizes) if length is None else length)
-                continue
-            at = 0
-            for size in sizes[:length]:
-                if self._is_simd(code[at : at + size]):
-                    total += times
-                at += size
-        return total
+    def _simd_of(self, tally: ThreadTally, counts: Counts) -> int:
+        known = self._simd_of_row.get(tally.store, _NONE)
+        size = int(counts.rows[-1]) + 1 if len(counts.rows) else 0
+        if size > len(known):
+            known = np.concatenate((known, np.full(max(size, 2 * len(known)) - len(known), _UNKNOWN)))
+            self._simd_of_row[tally.store] = known
+        for row in counts.rows[known[counts.rows] == _UNKNOWN].tolist():
+            known[row] = self._simd_in(tally, row)
+        whole = int(counts.times @ known[counts.rows])
+        return whole + sum(times * self._simd_in(tally, row, k) for (row, k), times in counts.partial.items())
+
+    def _simd_in(self, tally: ThreadTally, row: int, count: int | None = None) -> int:
+        """SIMD instructions among a block's first `count`."""
+        code, sizes = self._engine.block_parts(tally, row)
+        ends = list(accumulate(sizes[:count]))
+        return sum(self._is_simd(code[begin:end]) for begin, end in zip([0, *ends], ends, strict=False))
 
     def _is_simd(self, encoding: bytes) -> bool:
         known = self._simd.get(encoding)

@@ -292,6 +292,10 @@ class TranslateEngine(Engine):
         state = self.table.of(tally)
         return None if state is None else state.clock
 
+    def block_lengths(self, tally: ThreadTally) -> Sequence[int] | npt.NDArray[np.int64]:
+        state = self.table.of(tally)
+        return super().block_lengths(tally) if state is None else state.space.registry.lengths()
+
     def block_parts(self, tally: ThreadTally, row: int) -> tuple[bytes, bytes]:
         state = self.table.of(tally)
         if state is None:
