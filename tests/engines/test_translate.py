@@ -15,7 +15,7 @@ from engines.control_contract import ControlContract, spin
 from engines.observed import OBSERVE, REPOSITORY, TIMEOUT, Observed, observe
 from engines.region_contract import RegionContract, run_cases
 
-from fixtures import Builder
+from fixtures import ASM_FLAGS, Builder, assembly
 
 CATCHING_UP = OBSERVE.with_name("catching_up.py")
 
@@ -172,6 +172,22 @@ def test_kept_copies_do_not_lead_to_those_of_generated_code(builder: Builder, tm
     for words in ((), ("direct",), ()):
         seen = observe([program, *words], tmp_path / "out", engine="translate", cache=kept)
         assert (seen.stdout, seen.result["exit"]) == (b"generated 21 direct 25\n", 0)
+
+
+def test_code_in_two_segments_is_kept(builder: Builder, tmp_path: Path) -> None:
+    """Two mappings of a file that branch to each other, as large libraries have them: the second run
+    translates nothing."""
+    (fixture,) = (f for f in assembly() if f.name == "two_segments")
+    apart = (*ASM_FLAGS, "-Wl,--section-start=.second=0x4000000")
+    run = Runner("translate", tmp_path, cache=str(tmp_path / "kept"))
+    program = builder.build(fixture.source, apart)
+    for turn in range(2):
+        seen = run(program)
+        assert (seen.result["exit"], seen.result["instructions"]) == (0, fixture.instructions)
+        stats = seen.result["stats"]
+        assert (stats["blocks kept from before"] > 0) == (turn > 0)
+        if turn:
+            assert stats["stops"] < 10
 
 
 @pytest.mark.parametrize("interval", [None, 10_000])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field as made
 
@@ -58,16 +59,23 @@ class Linker:
     def exit(self, cache: Cache, field: int, target: int, *, eager: bool = True) -> None:
         """Link the direct branch whose field is at `field` in `cache` to the program's address `target`;
         `eager`: if it has no fragment, it is to be translated soon."""
+        if cache.module is not None:
+            cache.record.links.append((field, target))
+        self._lead(cache, field, target, eager=eager)
+
+    def exit_again(self, cache: Cache, fields: Iterable[int], targets: Iterable[int]) -> None:
+        """Link branches that were put back into a module's cache and lead out of the module: what was there
+        when they were kept may not be there, or elsewhere."""
+        for field, target in zip(fields, targets, strict=True):
+            self._lead(cache, field, target, eager=False)
+
+    def _lead(self, cache: Cache, field: int, target: int, *, eager: bool) -> None:
         memory, links_of = self._memory, cache.links if cache.serves(target) else self._links
         links = links_of.get(target)
         if links is None:
             links_of[target] = [field]
         else:
             links.append(field)
-        if cache.module is not None:
-            if links_of is self._links:
-                cache.key = ""
-            cache.record.links.append((field, target))
         slot = self._registry.slots.get(target)
         if slot is not None:
             memory.patch(cache, field, self._registry.starts[slot])

@@ -30,7 +30,9 @@ from livepro.model import Instruction
 from livepro.model.arrays import distinct
 
 _MEBIBYTE = 1 << 20
+_REACH = 1 << 31
 _LATELY = 64  # modules that are at hand once they have been read: many processes have the same
+_STUB = 32  # bytes at most that a branch which leads out of a module may need: a stub, or a jump far away
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
 
 
@@ -124,10 +126,12 @@ def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
     hot, cold = parts
     if cache.first != cache.base or (len(persisted.tables) and cache.end > LOW):
         return False
-    if len(hot) > cache.middle or len(cold) > cache.end - cache.base - cache.middle:
-        return False
     module = cache.module
     assert module is not None
+    outside = persisted.outside(module.end - module.start)
+    further = len(outside) * _STUB
+    if len(hot) > cache.middle or len(cold) + further > cache.end - cache.base - cache.middle:
+        return False
     if not all(
         map(space.tables.is_constant, (distinct(persisted.tables).astype(np.int64) + module.start).tolist())
     ):
@@ -145,6 +149,11 @@ def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
     space.linker.exits.update(zip(stubs, targets, strict=True))
     space.registry.add_restored(cache)
     space.linker.publish_restored(cache)
+    space.linker.exit_again(
+        cache,
+        (persisted.link_fields[outside].astype(np.int64) + cache.base).tolist(),
+        (persisted.link_targets[outside].astype(np.int64) + module.start).tolist(),
+    )
     space.memory.lookup.enter_all(
         persisted.landing_pcs.astype(np.int64) + module.start,
         persisted.landings.astype(np.int64) + cache.base,
@@ -163,13 +172,15 @@ def keep(space: CodeCache, store: PersistedCache, describe: Callable[[bytes], In
 
 def _alone(space: CodeCache, cache: Cache) -> bool:
     """Whether all copies of the module's code are in its cache: what leads to one elsewhere cannot
-    be put back without it."""
+    be put back without it. (Branches out of the module are linked anew, if they say where to in 32 bits.)"""
     module = cache.module
     assert module is not None
     targets = {target for _, target in cache.record.links}
     if cache.persisted is not None:
         targets.update((cache.persisted.link_targets.astype(np.int64) + module.start).tolist())
-    slots = (space.registry.slots.get(target) for target in targets)
+    if any(abs(target - module.start) >= _REACH for target in targets):
+        return False
+    slots = (space.registry.slots.get(target) for target in targets if cache.serves(target))
     return all(slot is None or cache.base <= space.registry.starts[slot] < cache.end for slot in slots)
 
 
@@ -215,7 +226,11 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
     link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
     link_targets = after("link_targets", _offsets((target for _, target in record.links), start))
     order = np.argsort(link_targets, kind="stable")
-    stubs = [(stub, target) for target, stub in cache.stubs.items() if target not in space.registry.slots]
+    stubs = [
+        (stub, target)
+        for target, stub in cache.stubs.items()
+        if target not in space.registry.slots or not cache.serves(target)
+    ]
     # The latest branched to come first: an early run's favourites make room for a later one's.
     likely = [entry for entry in reversed(record.landings) if entry[3]]
     others = [entry for entry in record.landings if not entry[3]]

@@ -164,6 +164,11 @@ class PersistedModule:
         codes, steps = [same(piece, piece) for piece in codes], [same(piece, piece) for piece in steps]
         return self.pcs[rows].tolist(), codes, steps, np.frombuffer(kinds, np.uint16)
 
+    def outside(self, size: int) -> Array:
+        """Which of the links (indices) lead out of a module of so many bytes: to another segment of its file,
+        as a rule. (Where they lead to is as far from the module wherever it is: branches are relative.)"""
+        return np.flatnonzero((self.link_targets < 0) | (self.link_targets >= size))
+
     def overlapping(self, start: int, end: int) -> list[int]:
         """The addresses of the blocks that overlap [start, end)."""
         pcs = self.pcs.astype(np.int64)

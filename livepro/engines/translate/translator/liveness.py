@@ -6,6 +6,7 @@ from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.translator.backend import Reader
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.text import ProgramText
+from livepro.linux.proc import Mapping
 
 
 class Liveness:
@@ -21,17 +22,21 @@ class Liveness:
         """Let a forked child know the same."""
         child._live = self._live.copy()
 
-    def out_of(self, source: SourceBlock) -> int:
-        """Flags that the direct successors of a block may read before overwriting them."""
+    def out_of(self, source: SourceBlock, module: Mapping | None) -> int:
+        """Flags that the direct successors of a block may read before overwriting them. Of a block in the
+        cache of a `module` those without are not looked into: its fragments are kept, and may meet others
+        there."""
         live = 0
         last = source.facts[-1]
         if source.target:
-            live |= self._into(source.target)
+            live |= self._into(source.target, module)
         if not last.ends or last.condition_falls:
-            live |= self._into(source.end)
+            live |= self._into(source.end, module)
         return live
 
-    def _into(self, pc: int) -> int:
+    def _into(self, pc: int, module: Mapping | None) -> int:
+        if module is not None and not module.start <= pc < module.end:
+            return self._reader.live_in(None)
         live = self._live.get(pc)
         if live is None:
             slot = self._registry.slots.get(pc)

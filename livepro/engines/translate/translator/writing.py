@@ -68,7 +68,8 @@ class FragmentWriter:
         memory, registry = self._memory, self._registry
         cell = registry.cell_of(own, len(source.facts))
         stubs = 0 if self._emitter.recording is not None else self._tables.stubs(cache, source, check)
-        details = self._emitter.emit(source, at, cell, self._live_out, check, owed, stubs)
+        module, live_out = cache.module, self._live_out
+        details = self._emitter.emit(source, at, cell, lambda s: live_out(s, module), check, owed, stubs)
         if not registry.cells.original and (details.owed or details.more_budgets):
             slot_of = registry.slot_of
             details.owed = tuple((slot_of(cell), length) for cell, length in details.owed)
@@ -117,8 +118,9 @@ class FragmentWriter:
             return source
         if check is Check.WRITES:
             source = shortened(source, _MOST_WATCHED)
+        module, live_out = cache.module, self._live_out
         while len(source.facts) > 1:
-            details = self._emitter.emit(source, cache.hot, 0, self._live_out, check)
+            details = self._emitter.emit(source, cache.hot, 0, lambda s: live_out(s, module), check)
             if len(details.code) + _size(details.aside) <= LARGEST_FRAGMENT:
                 break
             source = shortened(source, source.offsets[-1] // 2)
