@@ -131,15 +131,13 @@ def main(argv: Sequence[str]) -> int:
 def asked(args: argparse.Namespace) -> tuple[Settings, bool]:
     """What to measure, by the options and the mica.conf that holds, and whether files are named with the
     process id. Raises LiveproError for what is wrong with either."""
-    try:
+    from livepro.events.needed import compiler
+
+    with compiler():
         from livepro.formats import itypes_spec, mica_conf
         from livepro.isa.vocabulary import vocabulary
         from livepro.mica.builtin import BUILT_IN
         from livepro.mica.settings import ALL, ANALYSES, MicaDialect, Settings
-    except ImportError:
-        from livepro.events.kernels import MISSING
-
-        raise MISSING from None
     path = args.conf or (mica_conf.NAME if os.path.exists(mica_conf.NAME) else "")
     conf = mica_conf.read(path, ANALYSES) if path else mica_conf.MicaConf(("all",))
     spec = args.itypes_spec or conf.itypes_spec_file

@@ -177,12 +177,10 @@ def simulators(args: argparse.Namespace) -> list[Any]:
                 f"--{next(iter(shapes))} is for the simulator.", "Ask for that, too: --cachesim."
             )
         return []
-    try:
-        from livepro.cachesim.model import CacheSim
-    except ImportError:
-        from livepro.events.kernels import MISSING
+    from livepro.events.needed import compiler
 
-        raise MISSING from None
+    with compiler():
+        from livepro.cachesim.model import CacheSim
     caches = args.cachesim or bool(shapes)
     return [CacheSim(args.I1, args.D1, args.LL, caches=caches, branches=args.branch_sim)]
 

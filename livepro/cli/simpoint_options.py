@@ -64,12 +64,10 @@ def measuring(args: argparse.Namespace) -> list[Any]:
 
     out = simulators(args)
     if args.mica:
-        try:
-            from livepro.mica.model import Mica
-        except ImportError:
-            from livepro.events.kernels import MISSING
+        from livepro.events.needed import compiler
 
-            raise MISSING from None
+        with compiler():
+            from livepro.mica.model import Mica
         out.append(Mica(tuple(args.mica.split(",")), interval_size=args.interval_size))
     return out
 

@@ -146,14 +146,12 @@ def main(argv: Sequence[str]) -> int:
 
 def traced(args: argparse.Namespace) -> Trace:
     """The trace that is asked for. Raises LiveproError for what is wrong with that."""
-    try:
+    from livepro.events.needed import compiler
+
+    with compiler():
         from livepro.cachesim.geometry import Hierarchy, check, host, parse
         from livepro.traces.parts import ALL, FOREVER, Part, points
         from livepro.traces.trace import Trace, format_of
-    except ImportError:
-        from livepro.events.kernels import MISSING
-
-        raise MISSING from None
     path = Path(args.output)
     form = format_of(path, args.format)
     if args.thread not in ("", "all") and not (args.thread.isdecimal() and int(args.thread)):
@@ -311,13 +309,11 @@ def main_info(argv: Sequence[str]) -> int:
     """`livepro trace info`: 0, or 1 if a trace is not as its format demands."""
     args = info_parser().parse_args(argv)
     load_numpy()
-    try:
+    from livepro.events.needed import compiler
+
+    with compiler():
         from livepro.traces.info import look
         from livepro.traces.trace import format_of
-    except ImportError:
-        from livepro.events.kernels import MISSING
-
-        raise MISSING from None
     import json
 
     status, found = 0, {}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
-from livepro.events.kernels import MISSING
+from livepro.events.needed import compiler
 
 GROUP = "livepro.analyses"
 """Of entry points: a package that has analyses names its classes there."""
@@ -102,15 +102,12 @@ def _named(where: str) -> str:
 def _class(where: str, asked: str) -> type[Analysis]:
     place, _, name = where.rpartition(":")
     try:
-        module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        with compiler():
+            module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except LiveproError:
         raise
     except SyntaxError as error:
         raise LiveproError(f"{error.filename}, line {error.lineno}: {error.msg}.") from None
-    except ImportError as error:
-        if error.name == "numba":
-            raise MISSING from None
-        raise LiveproError(f"'{place}' cannot be imported ({type(error).__name__}: {error}).") from None
     except Exception as error:
         raise LiveproError(f"'{place}' cannot be imported ({type(error).__name__}: {error}).") from None
     found = getattr(module, name, None)

@@ -34,12 +34,8 @@ from livepro.events.analysis import (
     Analysis,
 )
 from livepro.events.flattening import flattened
+from livepro.events.needed import compiler
 from livepro.model import Flow
-
-MISSING = LiveproError(
-    "Analyses of the event stream are compiled by numba, which is not installed.",
-    "Install it: pip install 'livepro[events]'.",
-)
 
 _KINDS = {
     Flow.BRANCH: CONDITIONAL,
@@ -231,10 +227,8 @@ class Kernel:
         )
 
     def _load(self, directory: Path) -> Callable[..., None]:
-        try:
+        with compiler():
             import numba
-        except ImportError:
-            raise MISSING from None
         hooks, given = dict(self._hooks), {}
         for name, hook in self._hooks.items():
             made = flattened(hook, self._names)

@@ -19,7 +19,8 @@ from livepro.engines.stream.recorder import Recorder
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.finding import find
-from livepro.events.kernels import MISSING, Kernel
+from livepro.events.kernels import Kernel
+from livepro.events.needed import compiler
 from livepro.events.pump import Consumer, Pump, States
 from livepro.isa.base import Isa
 from livepro.kept.place import default_directory
@@ -40,10 +41,8 @@ _SLOW = (
 
 def _cutter(cut: Cut) -> IntervalCutter:
     """What cuts streams into intervals. Raises LiveproError if its compiler is missing."""
-    try:
+    with compiler():
         from livepro.events.intervals import IntervalCutter
-    except ImportError:
-        raise MISSING from None
     return IntervalCutter(cut)
 
 
