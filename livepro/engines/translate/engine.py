@@ -31,7 +31,7 @@ from livepro.engines.translate.persist.keeping import keep
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.signals.delivery import SignalDelivery
-from livepro.engines.translate.signals.underway import SignalsUnderWay
+from livepro.engines.translate.signals.underway import settle
 from livepro.engines.translate.threads.calling import TargetCalls, is_event, stop_anew
 from livepro.engines.translate.threads.flush_policy import FlushPolicy
 from livepro.engines.translate.threads.metering import RegionMeter
@@ -91,7 +91,7 @@ class TranslateEngine(Engine):
         self.stops = stops = StopQueue(tracer, deferral)
         self.syscalls = syscalls = SyscallMonitor(
             *(isa, backend, tracer, deferral, self.inprocess.sizes),
-            settle=lambda *call: SignalsUnderWay(table, self.suspender).settle(*call),
+            settle=lambda *call: settle(table, self.suspender, *call),
         )
         self._persisted = persisted = open_persisted_cache(isa, options, backend, syscalls.watched, countdown)
         # Some parts ask others that are made after them, when they are used and not before.

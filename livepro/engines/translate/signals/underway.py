@@ -24,32 +24,29 @@ class Halting(Protocol):
         """Meanwhile all stand still."""
 
 
-class SignalsUnderWay:
-    """Knows which threads have been let go on with a signal since they stopped last (`thread.taking`)."""
-
-    def __init__(self, table: ThreadTable, halting: Halting) -> None:
-        self._table = table
-        self._halting = halting
-
-    def settle(
-        self, state: TranslatedThread, number: int, actions: dict[TracedProcess, SignalActions]
-    ) -> None:
-        """Wait until each thread that shares a thread's `actions` has taken the signal. The thread stands
-        before a system call that it is stepped over."""
-        own = actions[state.thread.process]
-        waiting = [
-            other
-            for other in self._table.states.values()
-            if other.taking == number and actions.get(other.thread.process) is own
-        ]
-        if not waiting:
-            return
-        stop = state.native
-        assert stop is not None
-        state.asking = stop.block.position(stop.index, counted=stop.counted)
-        try:
-            with self._halting.halted():
-                for other in waiting:
-                    other.taking = 0
-        finally:
-            state.asking = None
+def settle(
+    table: ThreadTable,
+    halting: Halting,
+    state: TranslatedThread,
+    number: int,
+    actions: dict[TracedProcess, SignalActions],
+) -> None:
+    """Wait until each thread that shares a thread's `actions`, and has been let go on with a signal since it
+    stopped last (`taking`), has taken it. The thread stands before a system call that it is stepped over."""
+    own = actions[state.thread.process]
+    waiting = [
+        other
+        for other in table.states.values()
+        if other.taking == number and actions.get(other.thread.process) is own
+    ]
+    if not waiting:
+        return
+    stop = state.native
+    assert stop is not None
+    state.asking = stop.block.position(stop.index, counted=stop.counted)
+    try:
+        with halting.halted():
+            for other in waiting:
+                other.taking = 0
+    finally:
+        state.asking = None
