@@ -184,14 +184,14 @@ def _origin(module: str) -> Origin:
 
 
 def _counts(tally: ThreadTally, blocks: int) -> ThreadCounts:
+    counts = tally.raw_counts()
     entries = np.zeros(blocks, np.uint64)
-    if tally.entries:
-        entries[np.fromiter(tally.entries.keys(), np.int64)] = np.fromiter(tally.entries.values(), np.uint64)
+    entries[counts.rows] = counts.times
     return ThreadCounts(
         tid=tally.thread.tid,
         name=tally.thread.name,
         entries=entries,
-        partial=_partial(tally.partial),
+        partial=_partial(counts.partial),
         rep_iterations=tally.rep_iterations,
         intervals=tuple(tally.intervals),
     )

@@ -104,6 +104,8 @@ def limited(
     window = tally.window
     base, held = window.base, window.held
     if held is None:
+        held = tally.final
+    if held is None:
         add_counts(entries, tally.entries)
         partial = dict(tally.partial)
     else:
