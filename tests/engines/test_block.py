@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from engines.contract import EngineContract, Runner
@@ -17,6 +18,7 @@ from engines.region_contract import RegionContract, late
 import livepro
 from fixtures import Builder
 from livepro.engines.block.engine import BlockEngine
+from livepro.engines.step.engine import StepEngine
 from livepro.linux import proc
 
 
@@ -47,6 +49,20 @@ class TestBlock(EngineContract, ControlContract, RegionContract):
         command = [sys.executable, "-c", script]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIMEOUT)
         assert done.stdout.splitlines()[-1:] == ["0 True True"], done.stderr
+
+    def test_who_ends_while_all_are_let_go_is_waited_for_no_longer(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Those that have stopped wait for all that may run towards a breakpoint: they waited for good."""
+        engine: Any = object.__new__(BlockEngine)  # as much of it as the question takes
+        monkeypatch.setattr(StepEngine, "exiting", lambda *_: None)
+        halted: list[tuple[int, str]] = []
+        engine._running = {7: SimpleNamespace(plan=None, text="its code")}
+        engine.barrier = SimpleNamespace(no_longer_running=lambda _: None)
+        engine.detacher = SimpleNamespace(halted=lambda *told: halted.append(told))
+        engine.leaving = True
+        engine.exiting(SimpleNamespace(tid=7), False)
+        assert halted == [(7, "its code")]
 
     def test_stepped_onto_a_breakpoint_when_all_are_let_go(
         self, builder: Builder, monkeypatch: pytest.MonkeyPatch

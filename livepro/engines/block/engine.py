@@ -342,6 +342,8 @@ class BlockEngine(StepEngine):
             self.walk.stand(state, pc)
         super().exiting(thread, in_exec)
         self.barrier.no_longer_running(state)
+        if self.leaving:
+            self.detacher.halted(thread.tid, state.text)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._running.pop(thread.tid, None)
