@@ -10,6 +10,7 @@ import os
 import re
 import time
 from bisect import bisect_left, bisect_right
+from pathlib import Path
 from typing import Protocol
 
 from livepro.linux.proc import AddressSpace, status_field
@@ -17,6 +18,7 @@ from livepro.names.jitdump import JitDump
 from livepro.names.perfmap import GrowingFile, NamedCode, PerfMap
 
 _DUMP = re.compile(r".*/jit-\d+\.dump")
+_MAPS = "tmp"  # below the root directory: tools/perf/Documentation/jit-interface.txt in Linux
 _SLACK = 2.0
 """Seconds that a file may seem older than its process: the kernel's clocks tick (jiffies)."""
 
@@ -104,13 +106,14 @@ def _maps(pid: int) -> list[str]:
         inside = status_field(pid, "NSpid").split()[-1]
     except (OSError, KeyError, IndexError):
         inside = str(pid)
-    paths = [f"/proc/{pid}/root/tmp/perf-{inside}.map", f"/tmp/perf-{pid}.map"]
+    theirs, ours = (Path(root, _MAPS) for root in (f"/proc/{pid}/root", os.sep))
+    paths = [str(theirs / f"perf-{inside}.map"), str(ours / f"perf-{pid}.map")]
     try:
-        ours = os.path.samefile(f"/proc/{pid}/root/tmp", "/tmp")
+        same = theirs.samefile(ours)
     except OSError:
-        ours = True
+        same = True
     # The way through /proc ends with the process.
-    return paths[1:] if ours and inside == str(pid) else paths
+    return paths[1:] if same and inside == str(pid) else paths
 
 
 def _owner(pid: int) -> int:

@@ -9,7 +9,7 @@ from rich.text import Text
 from livepro.comparing.changes import KINDS, TITLES, Change
 from livepro.comparing.gate import Outcome, Verdict
 from livepro.ui.console import ascii_only, open_console
-from livepro.ui.summary import Page
+from livepro.ui.page import Page
 from livepro.ui.tables import Column, Table
 from livepro.ui.text import grouped
 

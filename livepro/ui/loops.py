@@ -10,7 +10,7 @@ from livepro.flow import FlowGraph, Loop
 from livepro.model import BlockTable
 from livepro.simpoint.together import Region, Turn
 from livepro.ui.console import ascii_only, open_console
-from livepro.ui.summary import Page
+from livepro.ui.page import Page
 from livepro.ui.tables import Column, Table
 from livepro.ui.text import grouped, percent
 

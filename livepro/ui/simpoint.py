@@ -15,7 +15,7 @@ from livepro.simpoint.vectors import COMMON
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.live.style import PHASES, Paper
 from livepro.ui.matrix import group_title, heat
-from livepro.ui.summary import Page
+from livepro.ui.page import Page
 from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.text import bar, grouped, percent, plural, shortened
 

@@ -10,9 +10,8 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from rich.console import Console
 from rich.text import Text
 
 from livepro.analyses import snapshots
@@ -22,6 +21,7 @@ from livepro.model.itypes import ItypesSpec
 from livepro.ui import advice, origins
 from livepro.ui.console import ascii_only, open_console
 from livepro.ui.matrix import itypes_matrix, simd_matrix
+from livepro.ui.page import Page
 from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.text import bar, duration, grouped, percent, plural, scaled, shortened
 from livepro.ui.view import NO_WIDTH, Counts, RunView, shown, view
@@ -46,42 +46,6 @@ T = TypeVar("T")
 
 SECTIONS = ("totals", "simd", "itypes", "origins", "hot")
 """Parts that can be left out, by the names of the analyses that they show."""
-
-
-class Page(NamedTuple):
-    """Where the summary goes: a console, its width, whether it takes ASCII only."""
-
-    console: Console
-    width: int
-    plain: bool
-
-    def title(self, text: str, note: str = "") -> None:
-        """A section's heading, a note behind it."""
-        line = Text("\n")
-        line.append(text, "bold")
-        if note:
-            room = self.width - len(text) - 2
-            line.append("  " + shortened(note, room, self.plain), "dim")
-        self.print(line)
-
-    def table(self, table: Table) -> None:
-        """A table."""
-        for line in table.lines(self.width, self.plain):
-            self.print(line)
-
-    def print(self, line: Text | str) -> None:
-        """A line as it is: never wrapped, never parsed."""
-        self.console.print(line, soft_wrap=True)
-
-    def shares(self, label: str, counts: Counter[str], whole: int) -> None:
-        """What something consists of on one line, as much as fits, the most frequent first."""
-        parts = [
-            f"{name.lower().replace('_', ' ')} {percent(number, whole)}"
-            for name, number in counts.most_common()
-        ]
-        while len(parts) > 1 and INDENT + len(label) + len(", ".join(parts)) > self.width:
-            parts.pop()
-        self.print(Text(" " * INDENT + label + ", ".join(parts), "dim"))
 
 
 def print_summary(
