@@ -1,9 +1,10 @@
 """The engines count real programs alike: block by block, to the instruction.
 
 The programs are those that do the same in every run: nothing here depends on what the time is, on where
-memory is (no randomisation) or the directory, on hash seeds, or on how much a pipe holds when it is
-read. Some ask the vDSO for the time: it reads it again when the kernel has set it meanwhile, which is
-chance, more so where each of its blocks is a stop. Of those, all but the vDSO is compared.
+memory is (no randomisation) or the directory, on hash seeds, on how many digits a process number has (a
+shell spells out its parent's), or on how much a pipe holds when it is read. Some ask the vDSO for the time:
+it reads it again when the kernel has set it meanwhile, which is chance, more so where each of its blocks is
+a stop. Of those, all but the vDSO is compared.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STEPPED: dict[str, tuple[str, ...]] = {
     "ls": ("ls", "-a", "data", "none"),
     "gzip": ("gzip", "-nc", "data/text"),
     "sort": ("sort", "-rn", "--parallel=1", "data/text"),
-    "sh": ("sh", "-c", "for i in 1 2 3; do echo $((i * i)); done; exec ls data"),
+    "env": ("env", "-u", "NONE", "ls", "data"),  # two images
 }
 """Programs that step can afford."""
 
