@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
 import numpy.typing as npt
 
 from livepro.described import Descriptions
+from livepro.engines.alike import Alike
 from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import BlockStore, ImageRecord, ThreadTally
 from livepro.engines.window import Counts, Partial
@@ -37,6 +38,8 @@ def build_processes(
     """The model of every image: tables described and symbolised, counts as arrays. With `demangle`
     the functions of C++ and Rust are called as in their sources."""
     symbolizer = Symbolizer(kept=kept, spelled=Demangler() if demangle else None)
+    tables = _Tables(isa, kept, symbolizer)
+    alike = Alike()
     return tuple(
         ProcessResult(
             pid=image.process.pid,
@@ -45,12 +48,8 @@ def build_processes(
             command=image.process.command,
             machine=isa.name,
             exit=image.process.exit,
-            table=build_table(
-                labelled(image),
-                Descriptions(isa.describe, (isa.name, *image.process.command[:1]), kept),
-                symbolizer,
-            ),
-            threads=tuple(_counts(tally, len(image.store)) for tally in image.tallies),
+            table=tables.of(image),
+            threads=tuple(_counts(tally, len(image.store), alike) for tally in image.tallies),
         )
         for image in images
     )
@@ -115,6 +114,35 @@ def _forms(store: BlockStore, kind_of: Kinds) -> npt.NDArray[np.uint32]:
             parts.append(np.array(numbers, np.uint32)[where])
             row = known.first + known.count
     return np.concatenate(parts)
+
+
+class _Tables:
+    """The block tables of a run's images. What images that executed the same code have in common is made
+    once, and is one."""
+
+    def __init__(self, isa: Isa, kept: Path | None, symbolizer: Symbolizer) -> None:
+        self._isa = isa
+        self._kept = kept
+        self._symbolizer = symbolizer
+        self._made: dict[Hashable, BlockTable] = {}
+
+    def of(self, image: ImageRecord) -> BlockTable:
+        """The table of an image."""
+        store = labelled(image)
+        # Stores of which nothing changes any more have the same lists (see `BlockStore.share`).
+        key = (
+            *(id(store.codes), id(store.sizes), id(store.modules), id(store.offsets)),
+            image.process.command[:1],
+        )
+        if key in self._made and not store.labels:
+            return self._made[key].moved(np.array(store.addresses, np.uint64))
+        descriptions = Descriptions(
+            self._isa.describe, (self._isa.name, *image.process.command[:1]), self._kept
+        )
+        table = build_table(store, descriptions, self._symbolizer)
+        if not store.labels:
+            self._made[key] = table
+        return table
 
 
 def build_table(store: BlockStore, describe: Descriptions, symbolizer: Symbolizer) -> BlockTable:
@@ -183,14 +211,14 @@ def _origin(module: str) -> Origin:
     return Origin.NATIVE if module.startswith("/") or module in _KERNELS else Origin.GENERATED
 
 
-def _counts(tally: ThreadTally, blocks: int) -> ThreadCounts:
+def _counts(tally: ThreadTally, blocks: int, alike: Alike) -> ThreadCounts:
     counts = tally.raw_counts()
     entries = np.zeros(blocks, np.uint64)
     entries[counts.rows] = counts.times
     return ThreadCounts(
         tid=tally.thread.tid,
         name=tally.thread.name,
-        entries=entries,
+        entries=alike.of_array(entries),
         partial=_partial(counts.partial),
         rep_iterations=tally.rep_iterations,
         intervals=tuple(tally.intervals),

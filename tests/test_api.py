@@ -243,13 +243,17 @@ def test_progress_is_right_up_to_the_end(
     monkeypatch.setattr(session, "_REPORT_EVERY", 0)
     every = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
+    looks = 0
     try:
         for _ in range(10):
             seen: list[Progress] = []
             result = livepro.run([program], engine=engine, progress=seen.append)
             counts = [snapshot.instructions for snapshot in seen]
             assert counts == sorted(counts)
-            assert counts[-1] <= result.instructions == 1 + 2 * 1_000 + 3
+            assert max(counts, default=0) <= result.instructions
+            assert result.instructions == 1 + 2 * 1_000 + 3
+            looks += len(seen)  # (under load the program may have ended before the first)
             assert {(s.threads, s.processes) for s in seen} <= {(0, 0), (1, 1)}  # read together
     finally:
         sys.setswitchinterval(every)
+    assert looks

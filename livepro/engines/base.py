@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.alike import Alike
 from livepro.engines.control import Control
 from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
@@ -95,6 +96,7 @@ class Engine(ABC):
         self.stats: dict[str, Any] = {}
         self.warnings: list[str] = []
         self.leaving = False
+        self._alike = Alike()
         self._detach = False
         self._forgotten: frozenset[int] = frozenset()
         self._looks = 0
@@ -251,7 +253,7 @@ class Engine(ABC):
 
     def process_ended(self, process: TracedProcess) -> None:
         """An image's record is complete."""
-        self.records[process].settled = True
+        self.records[process].settle(self._alike)
 
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """Prepare a child that will not be followed; False if it must be, for now."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.alike import Alike
 from livepro.engines.window import Counts, Position, Window
 from livepro.isa.base import CodeBlock
 from livepro.linux.proc import Mapping
@@ -39,7 +40,7 @@ class BlockStore:
     """
 
     def __init__(self) -> None:
-        # (Arrays: a program may start thousands of processes, whose records stay.)
+        # (Arrays: a program may start thousands of processes, whose records stay. See `share`, too.)
         self.addresses = array("Q")
         self.codes: list[bytes] = []
         self.lengths = array("I")
@@ -99,6 +100,19 @@ class BlockStore:
             more = np.array(self.lengths[len(known) : rows], np.int64)
             known = self._length_array = np.concatenate((known, more))
         return known
+
+    def share(self, alike: Alike) -> None:
+        """Have in common with other stores what is equal in both: all but the addresses, where a program was
+        started again. Nothing may be appended after that."""
+        self.codes = alike.of_list(self.codes)
+        self.sizes = alike.of_list(self.sizes)
+        self.modules = alike.of_list(self.modules)
+        self.lengths = alike.of_machine_values(self.lengths)
+        self.offsets = alike.of_machine_values(self.offsets)
+        self.known = [
+            KnownKinds(known.first, known.count, alike.of_array(known.kinds), known.instructions)
+            for known in self.known
+        ]
 
 
 def located(address: int, mapping: Mapping | None) -> tuple[str, int]:
@@ -276,6 +290,11 @@ class ThreadTally:
             named[list(rows)] = list(rows.values())
             self.intervals = [Interval(i.instructions, named[i.rows], i.counts) for i in self.intervals]
 
+    def share(self, alike: Alike) -> None:
+        """Have final counts in common with other tallies, as far as they are equal."""
+        if self.final is not None:
+            self.final = self.final.shared(alike)
+
     @property
     def instructions(self) -> int:
         """Instructions counted so far."""
@@ -299,3 +318,12 @@ class ImageRecord:
         self.tallies: list[ThreadTally] = []
         self.settled = False
         self.former: npt.NDArray[np.int64] | None = None
+
+    def settle(self, alike: Alike) -> None:
+        """Nothing will be added any more."""
+        self.settled = True
+        self.store.share(alike)
+        if self.former is not None:
+            self.former = alike.of_array(self.former)
+        for tally in self.tallies:
+            tally.share(alike)

@@ -9,11 +9,13 @@ lost or counted twice: each belongs to one side of the moment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from livepro.engines.alike import Alike
 
 Partial = Mapping[tuple[int, int], int]
 """(block, k) -> executions of a block's first k instructions only."""
@@ -65,6 +67,10 @@ class Counts:
         """From an array by block number."""
         rows = np.flatnonzero(entries)
         return cls(rows, entries[rows], {key: n for key, n in partial.items() if n}, rep_iterations)
+
+    def shared(self, alike: Alike) -> Counts:
+        """The same, its arrays in common with others that are equal."""
+        return replace(self, rows=alike.of_array(self.rows), times=alike.of_array(self.times))
 
     def plus(self, other: Counts, sign: int = 1) -> Counts:
         """The sum, or with `sign` -1 the difference."""

@@ -65,6 +65,12 @@ class BlockTable:
         np.cumsum(self.length, out=out[1:])
         return out
 
+    def moved(self, address: npt.NDArray[np.uint64]) -> BlockTable:
+        """The same blocks at other addresses (uint64, B), all else in common with this table."""
+        other = replace(self, address=address)
+        vars(other)["start"] = self.start  # the cached property
+        return other
+
     def block(self, row: int) -> BasicBlock:
         """Row `row` (from 0) as an object; `id` is `row + 1`."""
         within = slice(int(self.start[row]), int(self.start[row + 1]))
