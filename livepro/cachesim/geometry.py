@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,16 +102,20 @@ def _fitted(cache: Geometry, name: str) -> tuple[Geometry, str]:
     return fitted, f"{name}: this machine's has {cache.size} bytes in {sets} sets; simulated is {fitted}"
 
 
-def host() -> Hierarchy:
+def host(given: Sequence[Geometry | None] = (None, None, None)) -> Hierarchy:
     """The caches of this machine's first processor, as the kernel tells them; common ones where it does
-    not."""
+    not. Those `given` (I1, D1, LL) stand instead."""
     found = [cache for entry in sorted(_CPU.glob("index*")) if (cache := _read(entry)) is not None]
     usual = Geometry(32768, 8, 64), Geometry(32768, 8, 64), Geometry(8 << 20, 16, 64)
-    notes = [] if found else ["the kernel does not tell this machine's caches; common ones are simulated"]
-    chosen = []
-    for name, default, wanted in zip(
-        ("I1", "D1", "LL"), usual, (("Instruction",), ("Data", "Unified"), ("Unified",)), strict=True
+    notes, chosen = [], []
+    if not found and None in given:
+        notes.append("the kernel does not tell this machine's caches; common ones are simulated")
+    for name, default, wanted, instead in zip(
+        ("I1", "D1", "LL"), usual, (("Instruction",), ("Data", "Unified"), ("Unified",)), given, strict=True
     ):
+        if instead is not None:
+            chosen.append(instead)
+            continue
         levels = [c for c in found if c[1] in wanted and (c[0] == 1 if name != "LL" else c[0] > 1)]
         fitted, note = _fitted(max(levels, key=lambda c: c[0])[2] if levels else default, name)
         chosen.append(fitted)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from livepro.cachesim.geometry import Geometry, Hierarchy, check, host, parse
+from livepro.cachesim.geometry import Geometry, check, host, parse
 from livepro.events import Analysis, Program
 from livepro.events.analysis import CONDITIONAL, INDIRECT_CALL, INDIRECT_JUMP
 
@@ -73,19 +73,11 @@ class CacheSim(Analysis):
     def __init__(
         self, i1: str = "", d1: str = "", ll: str = "", caches: bool = True, branches: bool = False
     ) -> None:
-        own = host()
         given = [
-            parse(text, option) if text else None
+            check(parse(text, option), option) if text else None
             for text, option in ((i1, "--I1"), (d1, "--D1"), (ll, "--LL"))
         ]
-        self.hierarchy = Hierarchy(
-            check(given[0] or own.i1, "--I1"),
-            check(given[1] or own.d1, "--D1"),
-            check(given[2] or own.ll, "--LL"),
-            tuple(note for note in own.notes if not given[("I1", "D1", "LL").index(note[:2])])
-            if own.notes
-            else (),
-        )
+        self.hierarchy = host(given)
         self.caches, self.branches = caches, branches
         self.events = tuple(e for e in EVENTS if e == "Ir" or (caches if e in CACHE_EVENTS else branches))
         """The events counted, in Cachegrind's order."""

@@ -36,8 +36,13 @@ _NUMBERS.update({f"K{n}": 100 + n for n in range(8)})
 _NUMBERS.update({f"ST{n}": 110 + n for n in range(8)})
 _NUMBERS.update({f"MM{n}": 120 + n for n in range(8)})
 _NUMBERS.update({f"R{n}": 128 + n for n in range(16, 32)})
+# AArch64's.
+_NUMBERS.update({"SP": SP})
+_NUMBERS.update({f"Z{n}": 64 + n for n in range(32)})
+_NUMBERS.update({f"X{n}": 160 + n for n in range(31)})
+_NUMBERS.update({f"P{n}": 200 + n for n in range(16)})
 
-_FLAG_NAMES = ("RFLAGS", "EFLAGS", "FLAGS")
+_FLAG_NAMES = ("RFLAGS", "EFLAGS", "FLAGS", "NZCV")
 
 CONDITIONAL, ALWAYS, NONE = 0, 1, 2
 _KINDS = {

@@ -31,8 +31,11 @@ def record(engine: str, command: Sequence[str | Path], output: Path, **options: 
 
 
 def symbols(program: Path) -> dict[str, int]:
-    lines = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {name: int(value, 16) for value, _, name in (line.split() for line in lines if line[0] != " ")}
+    from elftools.elf.elffile import ELFFile
+
+    with program.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
 
 
 def proved(source: Path, names: Mapping[str, int]) -> list[list[Any]]:

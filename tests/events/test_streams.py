@@ -11,11 +11,10 @@ from events.streams import proved, record, symbols
 
 from fixtures import Builder, Fixture, assembly
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
-
-ENGINES = ("step", "translate")
+MACHINE = platform.machine()
+ENGINES = {"x86_64": ("step", "translate"), "aarch64": ("step",)}[MACHINE]
+PUSHED = {"x86_64": 8, "aarch64": 16}[MACHINE]
+"""Bytes by which the fixtures with proved addresses first lower the stack."""
 SOME = (
     *(
         "accesses",
@@ -29,7 +28,7 @@ SOME = (
         "rep_fault",
     ),
     *("segments", "segment_instructions", "signal_nested", "signal_segv", "smc_mprotect", "threads_handoff"),
-    *("vfork", "x87"),
+    *("vfork", "x87", "accesses_extended", "exclusive", "lse", "neon", "pauth", "pc_relative", "sve"),
 )
 DIFFERENT = {
     "commands": "resets its counts",
@@ -41,8 +40,6 @@ DIFFERENT = {
 
 
 def fixtures(*, long: bool) -> list[Any]:
-    if platform.machine() != "x86_64":
-        return []
     chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT and (f.name in SOME) != long]
     return [pytest.param(f, id=f.name) for f in chosen]
 
@@ -58,9 +55,8 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
     seen = {
         name: record(engine, [program, *fixture.args], directory / name, chunk_words=words)
         for name, engine, words in (
-            ("step", "step", 1 << 16),
-            ("translate", "translate", 1 << 16),
-            ("small", "translate", 40),  # a chunk is full again and again
+            *((name, name, 1 << 16) for name in ENGINES),
+            ("small", ENGINES[-1], 40),  # a chunk is full again and again
         )
     }
     for found in seen.values():
@@ -68,7 +64,7 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
         assert sorted(map(instructions, found["threads"])) == counts
         assert found["exit"] == seen["step"]["exit"]
         assert found["threads"] == seen["step"]["threads"]
-    assert seen["small"]["chunks"] >= seen["translate"]["chunks"]
+    assert seen["small"]["chunks"] >= seen[ENGINES[-1]]["chunks"]
 
 
 @pytest.mark.parametrize("fixture", fixtures(long=False))
@@ -82,12 +78,15 @@ def test_streams_of_all_fixtures_are_equal(fixture: Fixture, builder: Builder, t
     compare(fixture, builder, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["accesses", "accesses_extended"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_addresses_are_those_proved(engine: str, builder: Builder, tmp_path: Path) -> None:
-    fixture = next(f for f in assembly() if f.name == "accesses")
+def test_addresses_are_those_proved(engine: str, name: str, builder: Builder, tmp_path: Path) -> None:
+    fixture = next((f for f in assembly() if f.name == name), None)
+    if fixture is None or fixture.missing:
+        pytest.skip(f"{name} is not for this processor")
     program = builder.assembly(fixture)
     (events,) = record(engine, [program], tmp_path / "events")["threads"]
     accesses = [event for event in events if event[0] in "LS"]
-    first_push = next(address for kind, address, _ in accesses if kind == "S" and address >> 40)
-    names = symbols(program) | {"stack": first_push + 8}
+    first_push = next((address for kind, address, _ in accesses if kind == "S" and address >> 40), 0)
+    names = symbols(program) | {"stack": first_push + PUSHED}
     assert accesses == proved(fixture.source, names)

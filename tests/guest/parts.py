@@ -114,7 +114,8 @@ PARTS = (
         "extensions",
         tuple(f"tests/engines/test_{name}.py" for name in ENGINES),
         "max",
-        ("-k", "test_proved_counts and (lse or pauth or sve)"),
+        ("-k", "test_proved_counts and (lse or pauth or sve or accesses_extended)"),
     ),
+    Part("streams", ("tests/events/test_streams.py",), "max", ("-m", "not long")),
 )
 """The longest first."""

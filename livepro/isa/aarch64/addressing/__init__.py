@@ -1,0 +1,1 @@
+"""Where an AArch64 instruction reaches in memory, beyond a base and an offset."""
