@@ -47,15 +47,23 @@ class Result(RunResult):
     """What `run` returns."""
 
     def to_pandas(self, spec: ItypesSpec | None = None) -> dict[str, DataFrame]:
-        """The run as pandas data frames ``threads``, ``simd``, ``itypes`` and ``blocks``.
+        """The run as pandas data frames ``threads``, ``simd``, ``itypes`` and ``blocks``, and those of each
+        analysis of the event stream, by its name.
 
-        `livepro.analyses.dataframe.to_pandas` describes their columns; `spec` are
-        instruction-type groups of the user's. Raises LiveproError when pandas is
-        not installed.
+        `livepro.analyses.dataframe.to_pandas` describes the columns, `livepro.events.told.frames.tables` and
+        `Analysis.frames` those of analyses; `spec` are instruction-type groups of the user's. Raises
+        LiveproError when pandas is not installed.
         """
         from livepro.analyses.dataframe import to_pandas
 
-        return to_pandas(self, spec)
+        frames = to_pandas(self, spec)
+        if self.analyses:
+            from pandas import DataFrame
+
+            from livepro.events.told.frames import tables
+
+            frames |= {name: DataFrame(rows) for name, rows in tables(self.analyses).items()}
+        return frames
 
 
 def run(

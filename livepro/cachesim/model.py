@@ -194,6 +194,20 @@ class CacheSim(Analysis):
             "lines": [[*key, *n.tolist()] for key, n in sorted(lines.items())],
         }
 
+    def frames(self, result: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Events by function, and in ``.lines`` by source line."""
+        events = result["events"]
+        return {
+            "": [
+                {"function": name, "module": module, **dict(zip(events, counts, strict=True))}
+                for name, module, *counts in result["functions"]
+            ],
+            ".lines": [
+                {"file": file, "function": name, "line": line, **dict(zip(events, counts, strict=True))}
+                for file, name, line, *counts in result["lines"]
+            ],
+        }
+
     def report(self, result: dict[str, Any]) -> Iterator[str]:
         totals, instructions = result["totals"], max(result["totals"]["Ir"], 1)
         for name, shape in result["caches"].items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -86,6 +86,14 @@ class Analysis:
         else:
             yield _short(result)
 
+    def frames(self, result: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The rows of data frames of a result, by what stands behind the analysis's name in theirs ("":
+        nothing, else ``.lines`` or the like). Here, one frame: of its keys and values, or of its rows."""
+        if isinstance(result, dict):
+            return {"": [{"name": key, "value": value} for key, value in result.items()]}
+        rows = result if isinstance(result, list | tuple) else [result]
+        return {"": [_cells(row) for row in rows]}
+
     def consumer(self, name: str, isa: Isa) -> Consumer | None:
         """What sees the streams in place of compiled functions: None, for an analysis that has such."""
         return None
@@ -94,6 +102,15 @@ class Analysis:
     def help(cls) -> str:
         """One line that says what it tells."""
         return (cls.__doc__ or "").strip().split("\n")[0].rstrip(".")
+
+
+def _cells(row: Any) -> Mapping[str, Any]:
+    """The cells of a row by the names of their columns."""
+    if isinstance(row, dict):
+        return row
+    if isinstance(row, list | tuple):
+        return {f"column {number}": value for number, value in enumerate(row)}
+    return {"value": row}
 
 
 def _short(value: Any) -> str:

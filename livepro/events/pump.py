@@ -18,9 +18,9 @@ import numpy as np
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
-from livepro.events.gains import Gains
 from livepro.events.kernels import Kernel
 from livepro.events.program import Program
+from livepro.events.told.gains import Gains
 from livepro.model import ProcessResult
 
 if TYPE_CHECKING:

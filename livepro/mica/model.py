@@ -19,6 +19,7 @@ from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
 from livepro.mica.flattening import Events
 from livepro.mica.functions import by_function
+from livepro.mica.outputs import function_rows, part_rows
 from livepro.mica.settings import ALL, MicaDialect, Settings
 from livepro.mica.thread import Characterised
 from livepro.model import ProcessResult
@@ -60,6 +61,11 @@ class Mica(Analysis):
     def consumer(self, name: str, isa: Isa) -> MicaConsumer:
         """See `livepro.events.analysis.Analysis`."""
         return MicaConsumer(name, isa, self.settings)
+
+    def frames(self, result: Any) -> dict[str, list[dict[str, Any]]]:
+        """Named metrics of each interval of each thread, or of each thread; in ``.functions`` what can be
+        told of functions."""
+        return {"": list(part_rows(result)), ".functions": list(function_rows(result))}
 
     def report(self, result: Any) -> Iterable[str]:
         """The tables of a result."""

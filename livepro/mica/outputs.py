@@ -8,7 +8,7 @@ from typing import Any
 from livepro.formats import mica, mica_files
 from livepro.formats.files import name_for_thread
 from livepro.formats.mica_files import Line
-from livepro.mica.metrics import metrics
+from livepro.mica.metrics import PREDICTORS, metrics
 from livepro.mica.settings import MicaDialect, Settings
 
 
@@ -64,21 +64,41 @@ def csv_rows(told: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
     are no intervals (its `interval` is empty then). A metric of which nothing was there is empty."""
     heading: list[Any] = []
     for process in told:
-        result = process["result"]
-        for thread in result["threads"]:
-            parts: list[tuple[int | str, Any]] = [*enumerate(thread["intervals"])] or [("", thread)]
-            for number, part in parts:
-                named = metrics(part["values"], part["events"], result["settings"])
-                columns = [f"{metric.analysis}: {metric.name}" for metric in named]
-                if not heading:
-                    heading = ["pid", "thread", "interval", "instructions", "events", *columns]
-                    yield heading
-                values = ["" if metric.value is None else metric.value for metric in named]
-                yield [
-                    process["pid"],
-                    thread["number"],
-                    number,
-                    part["instructions"],
-                    part["events"],
-                    *values,
-                ]
+        for row in part_rows(process["result"]):
+            del row["tid"]
+            if not heading:
+                heading = ["pid", *row]
+                yield heading
+            yield [process["pid"], *("" if value is None else value for value in row.values())]
+
+
+def part_rows(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The named metrics of each interval of each thread of a process image, or of each thread where there are
+    no intervals (``interval`` is None then). A metric of which nothing was there is None."""
+    for thread in result["threads"]:
+        parts: list[tuple[int | None, Any]] = [*enumerate(thread["intervals"])] or [(None, thread)]
+        for number, part in parts:
+            named = metrics(part["values"], part["events"], result["settings"])
+            yield {
+                "thread": thread["number"],
+                "tid": thread["tid"],
+                "interval": number,
+                "instructions": part["instructions"],
+                "events": part["events"],
+                **{f"{metric.analysis}: {metric.name}": metric.value for metric in named},
+            }
+
+
+def function_rows(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What each function of a process image executed: instructions of each type, conditional branches and how
+    many of them each predictor missed."""
+    groups = result["settings"]["groups"]
+    for function in result["functions"]:
+        row = {name: function[name] for name in ("function", "module", "events")}
+        row |= {f"itypes: {name}": n for name, n in zip(groups, function.get("itypes", ()), strict=False)}
+        if "ppm" in function:
+            row["branches"] = function["branches"]
+            row |= {
+                f"ppm: {name} mispredicted": n for name, n in zip(PREDICTORS, function["ppm"], strict=True)
+            }
+        yield row

@@ -1,0 +1,1 @@
+"""What comes of analyses: numbers by interval, and rows of tables."""
