@@ -9,13 +9,19 @@ import tempfile
 import time
 from pathlib import Path
 
+from ..ledgers import append, row
 from .build import placement
 from .campaign import Campaign
 from .generator import sequence
 from .runner import UnderEngine, available_engines
+from .table import coverage
 
 _WITH_STEP = 60  # sequences in a program that the step engine runs, too
 _WITHOUT = 300
+HEAD = (
+    "| date | commit | processor | seed | engines | sequences | instructions | encodings | failures |\n"
+    "|---|---|---|---|---|---|---|---|---|\n"
+)
 
 
 def main() -> int:
@@ -33,6 +39,7 @@ def main() -> int:
     parser.add_argument(
         "--strict", action="store_true", help="after a fault, compare dead flags, too (see deadflags.py)"
     )
+    parser.add_argument("--ledger", type=Path, help="add a line to the table that this document ends with")
     args = parser.parse_args()
     names = [name for group in args.engine or [available_engines()] for name in group]
     directory = args.directory or Path(tempfile.mkdtemp(prefix="livepro-fuzz."))
@@ -63,7 +70,15 @@ def main() -> int:
         if failed and not args.keep_going:
             break
     ran = everything.sequences_run + fast.sequences_run
-    print(f"{number} programs, {ran} sequences, {failed} failures")
+    executed = sum(n for run in (everything, fast) for n in run.instructions.values())
+    covered = coverage(everything.codes | fast.codes)
+    print(f"{number} programs, {ran} sequences, {failed} failures. Encodings executed, of those there are:")
+    for family, (met, of) in covered.items():
+        print(f"  {family:<8} {met:>6,} of {of:>6,}")
+    if args.ledger:
+        met, of = (sum(column) for column in zip(*covered.values(), strict=True))
+        cells = (f"`{seed}`", " ".join(names), f"{ran:,}", f"{executed:,}", f"{met:,} of {of:,}", failed)
+        append(args.ledger, HEAD, row(*cells))
     return bool(failed)
 
 

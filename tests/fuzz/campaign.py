@@ -33,6 +33,8 @@ class Campaign:
     strict: bool = False
     sequences_run: int = 0
     instructions: dict[str, int] = field(default_factory=dict)
+    codes: set[int] = field(default_factory=set)
+    """Encodings that were executed, by iced's numbers."""
 
     def program(self, seed: str, count: int, place: Placement | None = None) -> list[str]:
         """Run the program with that seed; return a report for each engine that failed."""
@@ -63,6 +65,7 @@ class Campaign:
             if engine == first and not outcome.trouble:
                 comparison.reference = outcome
                 comparison.uncounted = frozenset(failure.index for failure in failures)
+            self.codes |= outcome.codes
             self.instructions[engine] = self.instructions.get(engine, 0) + outcome.total
         self.sequences_run += len(sequences)
         if not reports:

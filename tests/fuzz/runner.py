@@ -34,6 +34,8 @@ class Outcome:
     counts: Mapping[int, int] | None = None
     total: int = 0
     warnings: tuple[str, ...] = ()
+    codes: frozenset[int] = frozenset()
+    """Encodings that were executed, by iced's numbers."""
 
 
 Executor = Callable[[Program], Outcome]
@@ -82,13 +84,14 @@ class UnderEngine:
         with np.load(counted) as found:
             addresses, counts = found["addresses"].tolist(), found["counts"].tolist()
             status, total = int(found["exit"]), int(found["total"])
-            warnings = tuple(found["warnings"].tolist())
+            warnings, codes = tuple(found["warnings"].tolist()), frozenset(found["codes"].tolist())
         return Outcome(
             outcome.records,
             f"the program ended with status {status}" if status else "",
             dict(zip(addresses, counts, strict=True)),
             total,
             warnings,
+            codes,
         )
 
 

@@ -8,7 +8,7 @@ operands is a candidate.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -191,6 +191,17 @@ def _family(encoding: int, features: list[str]) -> str:
     if any(name.startswith(("SSE", "SSSE", "AES", "PCLMUL", "SHA", "GFNI")) for name in features):
         return "sse"
     return "mmx" if "MMX" in features else "integer"
+
+
+def coverage(codes: Set[int]) -> dict[str, tuple[int, int]]:
+    """Of each family, how many of its encodings are among `codes`, and how many there are. ``control`` are
+    those outside of the table: branches, calls, strings with repetition."""
+    found = {
+        family: (sum(form.code in codes for form in members), len(members))
+        for family, members in forms().items()
+    }
+    others = len(codes - {form.code for members in forms().values() for form in members})
+    return {**found, "control": (others, others)}
 
 
 if __name__ == "__main__":  # what there is, for a look

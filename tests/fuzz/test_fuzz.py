@@ -20,7 +20,7 @@ from .operands import Context, Unsuitable, fill
 from .runner import Comparison, Executor, Outcome, UnderEngine, available_engines, native
 from .shrink import size
 from .state import RECORD_SIZE, differences, signal_of
-from .table import cpu_flags, forms
+from .table import coverage, cpu_flags, forms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAST = tuple(engine for engine in available_engines() if engine != "step")
@@ -58,6 +58,21 @@ def test_fast_engines_agree_on_many_sequences(place: Placement, tmp_path: Path) 
     reports = campaign.program(f"fast {place.base:x}", 300, place)
     assert not reports, "\n\n".join(reports)
     assert campaign.sequences_run == 300
+    covered = coverage(campaign.codes)
+    assert covered["integer"][0] > 300
+    assert sum(met for met, _ in covered.values()) == len(campaign.codes)
+
+
+def test_coverage_counts_encodings_by_family() -> None:
+    known = {family: members[0].code for family, members in forms().items()}
+    covered = coverage({*known.values(), Code.RETNQ, Code.CALL_REL32_64})
+    assert covered["control"] == (2, 2)
+    assert {family: met for family, (met, _) in covered.items() if family != "control"} == dict.fromkeys(
+        known, 1
+    )
+    assert {family: of for family, (_, of) in covered.items() if family in known} == {
+        family: len(members) for family, members in forms().items()
+    }
 
 
 # -- what is generated

@@ -3,7 +3,8 @@
 Usage: worker.py ENGINE PROGRAM OUT. The program inherits standard output. ENGINE may
 be "allowances": the translate engine with vectors, and allowances for them. OUT
 (.npz) gets `addresses` and `counts` (how often the instruction at each address
-was executed), `total`, `exit` and `warnings`.
+was executed), `total`, `exit`, `warnings`, and `codes`: which encodings were executed, by iced's
+numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iced_x86 import Decoder
 
 import livepro
 from livepro.model import ProcessResult
@@ -37,6 +39,21 @@ def executions(process: ProcessResult) -> tuple[npt.NDArray[np.uint64], npt.NDAr
     return found[sums > 0], sums[sums > 0]
 
 
+def codes(process: ProcessResult) -> npt.NDArray[np.int64]:
+    """iced's numbers of the encodings that a process executed."""
+    table = process.table
+    executed = np.zeros(len(table.form), bool)
+    for thread in process.threads:
+        executed |= thread.executions(table) > 0
+    found = set()
+    for row in range(len(table)):
+        if executed[table.start[row]]:
+            block = table.block(row)
+            ran = executed[table.start[row] : table.start[row + 1]]
+            found.update(i.code for i, did in zip(block.instructions, ran.tolist(), strict=True) if did)
+    return np.array(sorted({Decoder(64, code).decode().code for code in found}), np.int64)
+
+
 def main(engine: str, program: str, out: str) -> None:
     """Run, and write what was counted."""
     options: dict[str, Any] = {}
@@ -51,6 +68,7 @@ def main(engine: str, program: str, out: str) -> None:
         counts=counts,
         total=np.uint64(result.instructions),
         exit=np.int64(result.exit),
+        codes=codes(result.processes[0]),
         warnings=np.array(result.warnings, np.str_),
     )
 
