@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -55,15 +56,18 @@ class AddressSpace:
             return self.mappings[at]
         return None
 
-    def holds_code(self, start: int, end: int) -> bool:
-        """Whether anything executable is mapped in [start, end)."""
+    def within(self, start: int, end: int) -> Iterator[Mapping]:
+        """The mappings that have bytes in [start, end), in order."""
         at = max(bisect_right(self._starts, start) - 1, 0)
         for mapping in self.mappings[at:]:
             if mapping.start >= end:
                 break
-            if mapping.executable and start < mapping.end:
-                return True
-        return False
+            if start < mapping.end:
+                yield mapping
+
+    def holds_code(self, start: int, end: int) -> bool:
+        """Whether anything executable is mapped in [start, end)."""
+        return any(mapping.executable for mapping in self.within(start, end))
 
 
 def parse_maps(text: str) -> list[Mapping]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -246,3 +247,23 @@ def test_region_in_a_library_that_is_loaded_later(builder: Builder, tmp_path: Pa
     assert 0 < spin(100, 200, 300) - rest["functions"]["spin"] < 10
     assert "spin" not in before["functions"]
     assert "main" in before["functions"]
+
+
+@pytest.mark.parametrize("way", ["unmap", "over", "protect"])
+def test_a_program_that_takes_its_memory_away(way: str, builder: Builder, tmp_path: Path) -> None:
+    """It dies of that, as of any of its own faults, and is told why."""
+    seen = observe([builder.hosted("hostile"), way], tmp_path / "out", engine="translate")
+    assert seen.result["exit"] == 128 + signal.SIGSEGV
+    (warning,) = seen.result["warnings"]
+    assert re.match(r"Process \d+ changes mappings between 0x\w+ and 0x\w+ that are livepro's", warning)
+
+
+def test_a_program_that_writes_all_over_its_memory(builder: Builder, tmp_path: Path) -> None:
+    """Whatever becomes of the program: livepro ends, with a result."""
+    seen = observe([builder.hosted("hostile"), "scribble"], tmp_path / "out", engine="translate")
+    assert seen.result["exit"] in {128 + number for number in (signal.SIGSEGV, signal.SIGILL, signal.SIGTRAP)}
+
+
+def test_a_program_that_takes_other_memory_away(builder: Builder, tmp_path: Path) -> None:
+    seen = observe([builder.hosted("hostile"), "protect", "[heap]"], tmp_path / "out", engine="translate")
+    assert (seen.result["exit"], seen.result["warnings"]) == (128 + signal.SIGSEGV, [])

@@ -92,6 +92,7 @@ class TranslateEngine(Engine):
         self.syscalls = syscalls = SyscallMonitor(
             *(isa, backend, tracer, deferral, self.inprocess.sizes),
             settle=lambda *call: settle(table, self.suspender, *call),
+            warn=self.warnings.append,
         )
         self._persisted = persisted = open_persisted_cache(isa, options, backend, syscalls.watched, countdown)
         # Some parts ask others that are made after them, when they are used and not before.

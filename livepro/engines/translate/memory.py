@@ -48,6 +48,10 @@ _NAME = b"livepro\0"
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
 
 
+OWN_FILES = "/memfd:livepro"
+"""How the path of a mapping of livepro's begins, and of a descriptor."""
+
+
 def run_to_trap(request: int, tid: int) -> bool:
     """Have a thread that livepro makes call something run, by a ptrace `request`, until it traps; returns
     whether it was told to stop meanwhile, by somebody who waits for that. Its signals are held off.

@@ -27,7 +27,7 @@ from livepro.engines.translate.codecache.stop_reasons import (
     RegionStop,
     SupersededStop,
 )
-from livepro.engines.translate.memory import Calls
+from livepro.engines.translate.memory import OWN_FILES, Calls
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.threads.table import ThreadTable
@@ -282,7 +282,7 @@ class TranslateHoming:
         calls, numbers = self._calls(process, tid), self._isa.syscalls.numbers
         for name in os.listdir(f"/proc/{tid}/fd"):  # one that was being made
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{tid}/fd/{name}").startswith("/memfd:livepro"):
+                if os.readlink(f"/proc/{tid}/fd/{name}").startswith(OWN_FILES):
                     calls.call(numbers["close"], int(name))
         for file in (*(cache_file.file for cache_file in space.memory.files), *memory.windows, memory.data):
             calls.call(numbers["munmap"], file.base, file.size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from livepro.engines.translate.memory import OWN_FILES
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.thread import TranslatedThread
@@ -17,6 +18,7 @@ from livepro.isa.base import Isa, Quirk
 from livepro.tracee import TracedProcess, Tracer
 
 _MREMAP_FIXED = 2  # include/uapi/linux/mman.h
+_MAP_FIXED = 0x10  # include/uapi/asm-generic/mman-common.h
 _PROT_EXEC = 4  # include/uapi/asm-generic/mman-common.h
 _EVERYTHING = (1 << 64) - 1  # shmat does not say how much it maps
 _ERRORS = _EVERYTHING - 4095  # results above are errors: MAX_ERRNO in include/linux/err.h
@@ -28,7 +30,8 @@ class SyscallMonitor:
     `watched` are the numbers of those calls (see `Backend.emitter`), `asking` those of them that may be
     questions to livepro; `discarding` calls stop once generated code is guarded. `actions` are the signal
     handlers of each process; `changing` are threads (tids) that tell the kernel of one. `settle` waits until
-    no thread is on its way to what a signal's action is now.
+    no thread is on its way to what a signal's action is now. `warn` tells of calls that take livepro's own
+    memory away.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class SyscallMonitor:
         deferral: Deferral,
         asking: Mapping[int, int],
         settle: Callable[[TranslatedThread, int, dict[TracedProcess, SignalActions]], None],
+        warn: Callable[[str], None],
     ) -> None:
         self.actions: dict[TracedProcess, SignalActions] = {}
         self.changing: set[int] = set()
@@ -47,6 +51,8 @@ class SyscallMonitor:
         self._tracer = tracer
         self._deferral = deferral
         self._settle = settle
+        self._warn = warn
+        self._warned: set[TracedProcess] = set()
         named = isa.syscalls.named
         self._remapping = named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
@@ -70,6 +76,8 @@ class SyscallMonitor:
         if guard is not None and (number in self._remapping or number in self.discarding):
             ranges = self._ranges(state.before, number)
             guard.moves(thread.tid, [(0, _EVERYTHING)] if number in self._moving else ranges)
+        if number in self._remapping and thread.process not in self._warned:
+            self._look_after_own(state, number)
         if not self._backend.enters_handlers or number not in self._acting:
             return
         if self._tracer.to_be_taken(thread.process):
@@ -84,6 +92,21 @@ class SyscallMonitor:
         if state.change is not None:
             thread.set_registers(registers)
             self.changing.add(thread.tid)
+
+    def _look_after_own(self, state: TranslatedThread, number: int) -> None:
+        """Warn of a call that maps otherwise what livepro has mapped: the process will hardly survive it."""
+        registers, process = state.before, state.thread.process
+        flags = getattr(registers, self._isa.registers.syscall_arguments[3])
+        if number in self._moving or (number in self._placing and not flags & _MAP_FIXED):
+            return  # the address is a wish
+        for start, end in self._ranges(registers, number):
+            if any(mapping.path.startswith(OWN_FILES) for mapping in process.space.within(start, end)):
+                self._warned.add(process)
+                self._warn(
+                    f"Process {process.pid} changes mappings between {start:#x} and {end:#x} that are "
+                    "livepro's: it may die of that, and its counts may be wrong. The block engine "
+                    "(--engine block) keeps nothing in a process."
+                )
 
     def after(self, state: TranslatedThread, *, returned: bool) -> None:
         """A thread has made it; `returned`: and is behind it."""
