@@ -54,11 +54,10 @@ def _as(user: str, command: tuple[str, ...]) -> list[str]:
 
 
 def _found(program: str, package: str) -> str:
-    elsewhere = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-    found = (
-        shutil.which(program) or shutil.which(f"/usr/sbin/{program}") or (elsewhere and str(elsewhere[-1]))
-    )
-    if not found:
+    """The program's path. Raises Missing."""
+    elsewhere = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")))  # Debian's, not on PATH
+    found = shutil.which(program, path=":".join((os.environ["PATH"], "/usr/sbin", *elsewhere[-1:])))
+    if found is None:
         raise Missing(f"{program} is not there: install {package}")
     return found
 
