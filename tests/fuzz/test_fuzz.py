@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -316,7 +317,8 @@ def test_command_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.fuzz", "--seconds", "0.1", "--seed", "command line"),
-            *("--engine", "step", "--count", "3", "--directory", str(tmp_path)),
+            *("--engine", "step", "--count", "3", "--directory", str(tmp_path / "files")),
+            *("--ledger", str(tmp_path / "ledger.md")),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -325,5 +327,20 @@ def test_command_line(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("seed command line, engines step, files in ")
-    assert done.stdout.endswith("1 programs, 3 sequences, 0 failures\n")
-    assert list(tmp_path.iterdir()) == []
+    _, told, *families = done.stdout.splitlines()
+    assert told == "1 programs, 3 sequences, 0 failures. Encodings executed, of those there are:"
+    covered = [re.fullmatch(r"  (\w+) +([\d,]+) of +([\d,]+)", line).groups() for line in families]  # type: ignore[union-attr]
+    assert [family for family, _, _ in covered] == [*forms(), "control"]
+    assert list((tmp_path / "files").iterdir()) == []
+    *_, seed, engines, sequences, _, encodings, failures, _ = (
+        (tmp_path / "ledger.md").read_text().splitlines()[-1].split("|")
+    )
+    assert [each.strip() for each in (seed, engines, sequences, failures)] == [
+        "`command line`",
+        "step",
+        "3",
+        "0",
+    ]
+    assert int(encodings.split()[0].replace(",", "")) == sum(
+        int(met.replace(",", "")) for _, met, _ in covered
+    )
