@@ -1,4 +1,4 @@
-"""python -m tests.servers: servers under load, attached to each second; no request may fail."""
+"""python -m tests.servers: servers under load, attached to again and again; no request may fail."""
 
 from __future__ import annotations
 
