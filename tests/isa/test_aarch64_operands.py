@@ -49,8 +49,7 @@ class Emulator:
         machine.mem_write(_DATA, self._memory)
         names = [*(f"X{n}" for n in range(31)), "SP", *(f"Z{n}" for n in range(32)), "NZCV"]
         self.numbers = {
-            name: getattr(arm64_const, f"UC_ARM64_REG_{name.replace('Z', 'Q')}" if name != "NZCV" else _NZCV)
-            for name in names
+            name: getattr(arm64_const, f"UC_ARM64_REG_{re.sub('^Z', 'Q', name)}") for name in names
         }
         self._pc = arm64_const.UC_ARM64_REG_PC
         self._touched: list[tuple[int, int, int, int]] = []
@@ -78,9 +77,6 @@ class Emulator:
         for _, at, size, _ in self._touched:
             machine.mem_write(at, self._memory[at - _DATA : at - _DATA + size])
         return after, did
-
-
-_NZCV = "UC_ARM64_REG_NZCV"
 
 
 def state(word: int, generator: random.Random) -> tuple[State, set[str]]:

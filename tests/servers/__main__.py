@@ -35,13 +35,13 @@ def measured(name: str, seconds: int, directory: Path) -> tuple[int, str, int, l
     with LOADS[name](place, seconds) as load:
         running = load.run(log)
         times, errors = 0, []
-        time.sleep(1)
+        time.sleep(1)  # the load alone, at first
         while running.poll() is None:
             error = attach(load, directory)
             times += 1
             if error and running.poll() is None:
                 errors.append(error)
-            time.sleep(0.5)
+            time.sleep(0.5)  # the server alone, as long as it was attached to
         running.wait()
         failed, asked = load.told(log)
     return failed, asked, times, errors

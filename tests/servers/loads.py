@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -63,15 +64,26 @@ def _found(program: str, package: str) -> str:
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator[None]:
+def _running(command: list[str], address: str | tuple[str, int]) -> Iterator[None]:
+    """A server, from when it answers at its address on. Raises TimeoutError if it does not in ten seconds."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        time.sleep(1)
+        end = time.monotonic() + 10
+        while not _answers(address):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{command[0]} does not answer at {address}")
+            time.sleep(0.05)  # between two questions
         yield
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(20)
+
+
+def _answers(address: str | tuple[str, int]) -> bool:
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    with socket.socket(family) as asking:
+        return asking.connect_ex(address) == 0
 
 
 @contextmanager
@@ -87,7 +99,8 @@ def postgres(directory: Path, seconds: int) -> Iterator[Load]:
     reach = ("-h", str(directory), "-p", str(PORT))
     quiet = {"stdout": subprocess.DEVNULL, "check": True}
     subprocess.run(_as(user, (initdb, "-D", str(data))), **quiet)  # type: ignore[call-overload]
-    with _running(_as(user, (server, "-D", str(data), "-p", str(PORT), "-k", str(directory), "-h", ""))):
+    command = _as(user, (server, "-D", str(data), "-p", str(PORT), "-k", str(directory), "-h", ""))
+    with _running(command, str(directory / f".s.PGSQL.{PORT}")):
         subprocess.run(_as(user, (create, *reach, "bench")), **quiet)  # type: ignore[call-overload]
         subprocess.run(_as(user, (bench, *reach, "-i", "-q", "-s", "5", "bench")), check=True)
         yield Load(
@@ -105,7 +118,8 @@ def redis(directory: Path, seconds: int) -> Iterator[Load]:
     """redis under its own benchmark, fifty clients; it ends at the first answer that is wrong."""
     server, bench = _found("redis-server", "redis-server"), _found("redis-benchmark", "redis-tools")
     port = str(PORT + 1)
-    with _running([server, "--port", port, "--save", "", "--dir", str(directory)]):
+    command = [server, "--port", port, "--save", "", "--dir", str(directory)]
+    with _running(command, ("127.0.0.1", PORT + 1)):
         script = f"n=0; end=$(($(date +%s) + {seconds})); while [ $(date +%s) -lt $end ]; do "
         script += f"{bench} -p {port} -q -t set,get,incr,lpush -n 100000 || exit 1; n=$((n+400000)); done; "
         script += "echo failed 0, $n"
@@ -124,7 +138,8 @@ def nginx(directory: Path, seconds: int) -> Iterator[Load]:
         f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; root {directory}; }} }}\n"
     )
     directory.chmod(0o755)
-    with _running([server, "-c", str(directory / "conf"), "-e", str(directory / "errors")]):
+    command = [server, "-c", str(directory / "conf"), "-e", str(directory / "errors")]
+    with _running(command, ("127.0.0.1", port)):
         address = f"http://127.0.0.1:{port}/page"
         yield Load(
             "nginx",

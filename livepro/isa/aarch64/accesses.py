@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from livepro.errors import LiveproError
 from livepro.isa.aarch64.addressing import scalable
 from livepro.isa.aarch64.addressing.zeroing import block_size
+from livepro.isa.aarch64.encoding import signed
 from livepro.isa.aarch64.encoding.memory import NONE, is_load_store, memory_access
 from livepro.isa.aarch64.form import text_of
 from livepro.isa.access import ALL_64, MODIFY, READ, WRITE, Access, MachineState, Pattern
@@ -43,11 +44,6 @@ class Operand(NamedTuple):
     shift: int = 0
     align: int = 1
     mask: int = _UNTAGGED
-
-
-def _signed(word: int, low: int, bits: int) -> int:
-    value = word >> low & (1 << bits) - 1
-    return value - (1 << bits) if value >> bits - 1 else value
 
 
 def _one(word: int, size: int, where: Operand) -> tuple[Access, ...]:
@@ -103,7 +99,7 @@ def _literal(word: int, address: int) -> tuple[Access, ...]:
     size, vector = word >> 30, word >> 26 & 1
     if size == 3:
         return ()  # PRFM
-    where = Operand(_NONE, address + _signed(word, 5, 19) * 4 & ALL_64)
+    where = Operand(_NONE, address + signed(word >> 5, 19) * 4 & ALL_64)
     return _one(word, (4, 8, 16)[size] if vector else (4, 8, 4)[size], where)
 
 
@@ -147,7 +143,7 @@ def _structures(word: int) -> tuple[Access, ...] | None:
 def _literal_and_rest(word: int) -> tuple[Access, ...] | None:
     """Bits 29:28 = 01, but for literals."""
     size, opc, low = word >> 30, word >> 22 & 3, word >> 10 & 3
-    offset = _signed(word, 12, 9)
+    offset = signed(word >> 12, 9)
     if not word >> 24 & 1:
         return None
     if word >> 21 & 1:
@@ -183,9 +179,9 @@ def _pair(word: int) -> tuple[Access, ...] | None:
         if mode == 0:
             return None
         if not loads:  # STGP: its offset is in granules
-            offset = 0 if mode == 1 else _signed(word, 15, 7) * GRANULE
+            offset = 0 if mode == 1 else signed(word >> 15, 7) * GRANULE
             return _one(word, GRANULE, Operand(_base(word), offset))
-    offset = 0 if mode == 1 else _signed(word, 15, 7) * size
+    offset = 0 if mode == 1 else signed(word >> 15, 7) * size
     return _one(word, 2 * size, Operand(_base(word), offset))
 
 
@@ -199,7 +195,7 @@ def _register(word: int) -> tuple[Access, ...] | None:
         if low != 2:  # LDRAA, LDRAB
             if size != 3 or vector:
                 return None
-            offset = _signed((word >> 22 & 1) << 9 | word >> 12 & 0x1FF, 0, 10) * 8
+            offset = signed((word >> 22 & 1) << 9 | word >> 12 & 0x1FF, 10) * 8
             return _one(word, 8, Operand(_base(word), offset, mask=_UNSIGNED))
     if vector:
         if opc >> 1:
@@ -219,7 +215,7 @@ def _register(word: int) -> tuple[Access, ...] | None:
     elif vector and low == 2:
         return None
     else:
-        where = Operand(_base(word), 0 if low == 1 else _signed(word, 12, 9))
+        where = Operand(_base(word), 0 if low == 1 else signed(word >> 12, 9))
     return _one(word, 1 << size, where)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from livepro.isa.aarch64.encoding import signed
 from livepro.isa.base import CodeBlock, Quirk
 from livepro.model import Flow
 
@@ -29,10 +30,6 @@ Decoded = tuple[Flow, int | None]
 _NEXT: Final[Decoded] = (Flow.NEXT, None)
 _INVALID: Final[Decoded] = (Flow.INVALID, None)
 _TRAP: Final[Decoded] = (Flow.TRAP, None)
-
-
-def _signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _reserved(word: int) -> Decoded:
@@ -46,7 +43,7 @@ def _unallocated(word: int) -> Decoded:
 
 def _branch_immediate(word: int) -> Decoded:
     """ "Unconditional branch (immediate)": B and BL, imm26 in words."""
-    return (Flow.CALL if word >> 31 else Flow.JUMP), _signed(word & 0x3FFFFFF, 26) * 4
+    return (Flow.CALL if word >> 31 else Flow.JUMP), signed(word, 26) * 4
 
 
 def _compare_and_branch(word: int) -> Decoded:
@@ -55,12 +52,12 @@ def _compare_and_branch(word: int) -> Decoded:
     Bit 4 of the latter tells BC.cond (FEAT_HBC) from B.cond. The conditions AL
     and NV branch always and yet are conditional branches by their encoding.
     """
-    return Flow.BRANCH, _signed(word >> 5 & 0x7FFFF, 19) * 4
+    return Flow.BRANCH, signed(word >> 5, 19) * 4
 
 
 def _test_and_branch(word: int) -> Decoded:
     """ "Test and branch (immediate)": TBZ and TBNZ, imm14 at 18:5."""
-    return Flow.BRANCH, _signed(word >> 5 & 0x3FFF, 14) * 4
+    return Flow.BRANCH, signed(word >> 5, 14) * 4
 
 
 def _compare_registers_and_branch(word: int) -> Decoded:
@@ -68,14 +65,14 @@ def _compare_registers_and_branch(word: int) -> Decoded:
     size = word >> 14 & 3  # 0: word or doubleword by bit 31; 2: byte; 3: halfword
     if word >> 21 & 7 in (4, 5) or size == 1 or (size and word >> 31):
         return _INVALID
-    return Flow.BRANCH, _signed(word >> 5 & 0x1FF, 9) * 4
+    return Flow.BRANCH, signed(word >> 5, 9) * 4
 
 
 def _compare_immediate_and_branch(word: int) -> Decoded:
     """ "Compare and branch (immediate)" of FEAT_CMPBR: CB<cc> with imm6 at 20:15, imm9 at 13:5."""
     if word >> 21 & 7 in (4, 5) or word >> 14 & 1:
         return _INVALID
-    return Flow.BRANCH, _signed(word >> 5 & 0x1FF, 9) * 4
+    return Flow.BRANCH, signed(word >> 5, 9) * 4
 
 
 def _return_with_immediate(word: int) -> Decoded:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from livepro.isa.aarch64.encoding import signed
 from livepro.isa.aarch64.registers import Registers
 from livepro.isa.base import Carry, Words
 
@@ -46,23 +47,19 @@ def terminator(code: bytes, address: int) -> Carry | None:
     word = int.from_bytes(code, "little")
     behind = address + _SIZE
     if word & 0x7C000000 == 0x14000000:  # B, BL
-        target = address + _signed(word & 0x3FFFFFF, 26) * 4
+        target = address + signed(word, 26) * 4
         return _jump(target, behind if word >> 31 else None)
     if word & 0xFF000000 == 0x54000000:  # B.cond, BC.cond
-        return _branch(_condition(word & 15), address + _signed(word >> 5 & 0x7FFFF, 19) * 4, behind)
+        return _branch(_condition(word & 15), address + signed(word >> 5, 19) * 4, behind)
     if word & 0x7E000000 == 0x34000000:  # CBZ, CBNZ
-        return _branch(_zero_test(word), address + _signed(word >> 5 & 0x7FFFF, 19) * 4, behind)
+        return _branch(_zero_test(word), address + signed(word >> 5, 19) * 4, behind)
     if word & 0x7E000000 == 0x36000000:  # TBZ, TBNZ
-        return _branch(_bit_test(word), address + _signed(word >> 5 & 0x3FFF, 14) * 4, behind)
+        return _branch(_bit_test(word), address + signed(word >> 5, 14) * 4, behind)
     if word & 0xFFFFFC1F in (0xD61F0000, 0xD65F0000):  # BR, RET
         return _indirect(word >> 5 & 31, None)
     if word & 0xFFFFFC1F == 0xD63F0000:  # BLR
         return _indirect(word >> 5 & 31, behind)
     return None
-
-
-def _signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _condition(code: int) -> Test:

@@ -7,9 +7,10 @@ AMD's); CPUID says it (SDM vol. 1, 13.5 and 13.4.3).
 from __future__ import annotations
 
 import ctypes
-import mmap
 from functools import cache
 from typing import NamedTuple
+
+from livepro.isa.machine_code import call
 
 _XCR0_AT = 464  # the enabled components: xstate_fx_sw_bytes in arch/x86/include/asm/fpu/xstate.h
 _LEGACY = 512 + 64  # x87 and SSE state, and the header
@@ -32,11 +33,8 @@ class Component(NamedTuple):
 @cache
 def component(number: int) -> Component:
     """What CPUID says of a component (leaf 0DH)."""
-    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    code.write(_CPUID)
-    at = ctypes.addressof(ctypes.c_char.from_buffer(code))
     answer = (ctypes.c_uint32 * 4)()
-    ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(at)(0xD, number, answer)
+    call(_CPUID, None, (ctypes.c_uint32, 0xD), (ctypes.c_uint32, number), (ctypes.c_void_p, answer))
     return Component(answer[0], answer[1], bool(answer[2] & 2))
 
 

@@ -19,7 +19,7 @@ from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.generations import EvictedBlock
-from livepro.engines.translate.codecache.stop_reasons import BudgetStop, ChangedStop, ChunkStop, NativeStop
+from livepro.engines.translate.codecache.stop_reasons import stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.counting.counters import HALVES, Cells
 from livepro.engines.translate.memory import ThreadAreas
@@ -373,32 +373,9 @@ class BlockRegistry:
 
     def note_stops(self, cache: Cache, block: Fragment, check: Check) -> None:
         """Remember what the stops in a copy are for."""
-        stops = cache.stops
-        source, details, at = block.source, block.details, block.start
-        for offset, index, behind in details.natives:
-            counted = offset >= block.counted
-            encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
-            raises = self._backend.raises_trap(encoding)
-            stops[at + offset] = NativeStop(block, index, at + behind, counted, raises)
-        changed = None
-        for offset, index in details.changes:
-            counted = offset >= block.counted
-            if changed is None or (changed.index, changed.counted) != (index, counted):
-                changed = ChangedStop(block, index, counted)
-            stops[at + offset] = changed
+        cache.stops.update(stops_of(block, self._backend.raises_trap, self.block))
         if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
-            self.versions[source.pc, source.code] = block
-        if details.budget is not None:
-            stop, resume = details.budget
-            stops[at + stop] = BudgetStop(block, at + resume)
-        if details.full is not None:
-            stop, resume = details.full
-            stops[at + stop] = ChunkStop(block, at + resume)
-        if details.cold is not None:
-            at = block.cold + details.cold.stop
-            stops[at] = BudgetStop(block, at + 1)
-        for stop, resume, slot in details.more_budgets:
-            stops[at + stop] = BudgetStop(self.block(slot), at + resume)
+            self.versions[block.source.pc, block.source.code] = block
 
 
 def _length(block: Fragment | EvictedBlock) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,3 +79,32 @@ class RegionStop(NamedTuple):
 
 
 Stop = MissStop | NativeStop | SupersededStop | PinnedStop | ChangedStop | BudgetStop | ChunkStop | RegionStop
+
+
+def stops_of(
+    block: Fragment, raises_trap: Callable[[bytes], bool], block_of: Callable[[int], Fragment]
+) -> Iterator[tuple[int, Stop]]:
+    """The stops in a copy, by address. `raises_trap` says whether an instruction raises one itself,
+    `block_of` which block counts in a slot."""
+    source, details, at = block.source, block.details, block.start
+    for offset, index, behind in details.natives:
+        encoding = source.code[source.offsets[index] : source.offsets[index + 1]]
+        counted = offset >= block.counted
+        yield at + offset, NativeStop(block, index, at + behind, counted, raises_trap(encoding))
+    changed = None
+    for offset, index in details.changes:
+        counted = offset >= block.counted
+        if changed is None or (changed.index, changed.counted) != (index, counted):
+            changed = ChangedStop(block, index, counted)
+        yield at + offset, changed
+    if details.budget is not None:
+        stop, resume = details.budget
+        yield at + stop, BudgetStop(block, at + resume)
+    if details.full is not None:
+        stop, resume = details.full
+        yield at + stop, ChunkStop(block, at + resume)
+    if details.cold is not None:
+        where = block.cold + details.cold.stop
+        yield where, BudgetStop(block, where + 1)
+    for stop, resume, slot in details.more_budgets:
+        yield at + stop, BudgetStop(block_of(slot), at + resume)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import platform
 from functools import cache
 from typing import Final
+
+from livepro.isa.machine_code import call
 
 _READ_DCZID: Final = (0xD53B00E0, 0xD65F03C0)
 """mrs x0, dczid_el0; ret"""
@@ -18,8 +19,5 @@ def block_size() -> int:
     processors, where this is none to ask."""
     if platform.machine() != "aarch64":
         return 64
-    memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    memory.write(b"".join(word.to_bytes(4, "little") for word in _READ_DCZID))
-    read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
-    size: int = 4 << (read() & 15)
-    return size
+    told = call(b"".join(word.to_bytes(4, "little") for word in _READ_DCZID), ctypes.c_uint64)
+    return 4 << (int(told) & 15)

@@ -12,6 +12,12 @@ Row = tuple[int, int, str]
 """A word belongs to the row if `word & mask == value`."""
 
 
+def signed(field: int, bits: int) -> int:
+    """The lowest `bits` of a field as a number in two's complement."""
+    value = field & (1 << bits) - 1
+    return value - (value >> bits - 1 << bits)
+
+
 def first_match(rows: Sequence[Row], word: int) -> str | None:
     """The name of the first row that `word` belongs to, or None."""
     for mask, value, name in rows:

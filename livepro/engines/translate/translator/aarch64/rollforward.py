@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from livepro.engines.translate.translator.backend import Words
+from livepro.isa.aarch64.encoding import signed
 from livepro.isa.access import ALL_64
 
 _ZERO_OR_SP = 31
@@ -41,16 +42,11 @@ def roll_forward(registers: Any, words: Words, area: int, read: Read) -> bool:
 def _distance(word: int, registers: Any) -> int:
     """How far a branch leads; 0 for all else."""
     if word >> 26 == 0x05:  # b
-        return 4 * _signed(word, 26)
+        return 4 * signed(word, 26)
     if word & 0xFFF80000 == 0xB6F80000:  # tbz xt, #63
         negative = getattr(registers, f"x{word & 31}") >> 63 & 1
-        return 4 if negative else 4 * _signed(word >> 5, 14)
+        return 4 if negative else 4 * signed(word >> 5, 14)
     return 0
-
-
-def _signed(field: int, bits: int) -> int:
-    value = field & (1 << bits) - 1
-    return value - (value >> bits - 1 << bits)
 
 
 def _transfer(word: int, registers: Any, words: Words, area: int) -> bool:
@@ -59,7 +55,7 @@ def _transfer(word: int, registers: Any, words: Words, area: int) -> bool:
     if word & 0xFF800000 == 0xF9000000:
         moved, offset = [to], 8 * (word >> 10 & 0xFFF)
     elif word & 0xFF800000 == 0xA9000000:
-        moved, offset = [to, word >> 10 & 31], 8 * _signed(word >> 15, 7)
+        moved, offset = [to, word >> 10 & 31], 8 * signed(word >> 15, 7)
     else:
         return False
     if base == _ZERO_OR_SP or _ZERO_OR_SP in moved:
