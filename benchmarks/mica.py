@@ -1,6 +1,6 @@
 """What each of MICA's analyses costs: python -m benchmarks.mica [MB].
 
-gzip of so many MB (2 by default) of hexadecimal text, with kernels compiled and translations kept by a run
+gzip of so many MB (10 by default) of hexadecimal text, with kernels compiled and translations kept by a run
 before. One run each: compare the rows of one table. Seconds are the whole command's, livepro's start and its
 table included.
 """
@@ -52,4 +52,4 @@ def main(megabytes: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10)

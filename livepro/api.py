@@ -83,6 +83,7 @@ def run(
     cache_size: int | None = None,
     demangle: bool = True,
     analyses: Sequence[str | Analysis | type[Analysis]] = (),
+    stream_memory: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     control: Callable[[Control], None] | None = None,
     live: Callable[[LiveRun], None] | None = None,
@@ -110,7 +111,8 @@ def run(
     functions of C++ and Rust as their symbols are. `progress` is called a few
     times a second while the command runs.
     `analyses` see the event stream (`livepro.events`): classes, objects, or names as `livepro run --analysis`
-    takes them; what they tell is in the result's `analyses`.
+    takes them; what they tell is in the result's `analyses`. `stream_memory` is about how many bytes of the
+    stream may wait for them (None: 64 MB); when there would be more, the program waits.
     `control` is called when the run begins, with what resets, pauses and takes snapshots of it,
     from any thread: `control.perform("reset")`. `serve` takes the same commands from
     `livepro ctl`; `metrics` is the address, ``[HOST]:PORT``, at which the counts are served as
@@ -144,7 +146,7 @@ def run(
     region = parse_region(start_at, stop_at, skip, count, snapshot_every)
     for place in filter(None, (region.start, region.stop)):
         check_command(place, executable, environment)
-    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
+    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect, stream_memory)
     if recording is not None:
         engine = recording.check(engine, machine, region)
     chosen = _engine(
@@ -185,6 +187,7 @@ def attach(
     cache_size: int | None = None,
     demangle: bool = True,
     analyses: Sequence[str | Analysis | type[Analysis]] = (),
+    stream_memory: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Attachment], None] | None = None,
     serve: bool = False,
@@ -219,7 +222,7 @@ def attach(
     region = parse_region(start_at, stop_at, skip, count)
     for place in filter(None, (region.start, region.stop)):
         check_process(place, pid)
-    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect)
+    recording = _recording(analyses, machine, cache, interval_size, bbv_dialect, stream_memory)
     if recording is not None:
         engine = recording.check(engine, machine, region)
     chosen = _engine(
@@ -325,7 +328,7 @@ def _engine(
         try:
             check_executable(f"/proc/{pid}/exe", machine.name)
         except LiveproError:
-            return False
+            return proc.dying(pid)  # of which there is nothing left to be read, and nothing to be counted
         return True
 
     options = EngineOptions(
@@ -349,13 +352,14 @@ def _recording(
     cache: bool | str | Path,
     interval_size: int,
     dialect: str,
+    memory: int | None,
 ) -> Recording | None:
-    """The analyses of a run, ready; None if there are none."""
+    """The analyses of a run, ready; None if there are none. Raises LiveproError for too little memory."""
     if not analyses:
         return None
     from livepro.events.recording import Recording
 
-    return Recording.of(analyses, machine, cache, _cut(interval_size, dialect))
+    return Recording.of(analyses, machine, cache, _cut(interval_size, dialect), memory)
 
 
 def _cut(interval_size: int, dialect: str) -> Callable[[int], int] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from livepro.engines.base import Engine, Progress
 from livepro.isa.base import Isa
 from livepro.linux import proc, target
+from livepro.linux.vm import shares_memory
 from livepro.model import RunResult
 from livepro.session import Handler, Session
 from livepro.tracee.descriptors import own_kept
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from livepro.live import LiveRun
 
 _LOOK_EVERY = 0.01  # seconds between two looks at the instruction count, where it ends the measurement
+_OWN_MEMORY_LOOKS, _OWN_MEMORY_LOOK = 200, 0.001  # how often to look whether a child has begun its program
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,12 @@ class Attachment(Session):
         while new := [child for child in target.descendants(pid) if child not in seen]:
             for child in new:
                 seen.add(child)
+                if not self._has_own_memory(child):
+                    self.engine.warnings.append(
+                        f"Process {child} runs in the memory of its parent, which waits for it (vfork). "
+                        "It is not counted."
+                    )
+                    continue
                 try:
                     self.engine.attach(child, proc.parent(child))
                 except Refused as error:
@@ -109,6 +117,16 @@ class Attachment(Session):
                         self.engine.warnings.append(
                             f"{target.refusal(child, error).cause} It is not counted."
                         )
+
+    def _has_own_memory(self, child: int) -> bool:
+        """Whether a process has memory of its own, or comes to have within a moment. Two that share theirs
+        can only be taken over together, and one that was born of a vfork is about to exec."""
+        kcmp = self.engine.isa.syscalls.numbers["kcmp"]
+        for _ in range(_OWN_MEMORY_LOOKS):
+            if not shares_memory(kcmp, child, proc.parent(child)):
+                return True
+            time.sleep(_OWN_MEMORY_LOOK)
+        return False
 
     @property
     def watched(self) -> float:

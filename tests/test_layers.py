@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "names",
     },  # from an engine's records to the model
     "events": {"cachesim", "engines", "kept", "linux", "isa"},  # analyses of the event stream
-    "cachesim": {"events", "linux"},  # the simulator is one of them
+    "cachesim": {"events", "engines", "isa", "linux"},  # the simulator is one of them
     "mica": {"events", "engines", "isa", "analyses", "formats"},  # another one
     "traces": {"events", "engines", "isa", "cachesim", "formats"},  # files for simulators
     "inprocess": set(),  # for the programs measured: nothing but the standard library

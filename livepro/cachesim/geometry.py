@@ -91,6 +91,12 @@ def _read(directory: Path) -> tuple[int, str, Geometry] | None:
         return None
 
 
+def caches_of_this_machine() -> list[tuple[int, str, Geometry]]:
+    """Level, type (Instruction, Data, Unified) and shape of the caches of the first processor, as the kernel
+    tells them."""
+    return [cache for entry in sorted(_CPU.glob("index*")) if (cache := _read(entry)) is not None]
+
+
 def _fitted(cache: Geometry, name: str) -> tuple[Geometry, str]:
     """A cache that can be simulated, like one of the machine's: with a power of two of sets."""
     ways, line = max(cache.ways, 1), cache.line
@@ -105,7 +111,7 @@ def _fitted(cache: Geometry, name: str) -> tuple[Geometry, str]:
 def host(given: Sequence[Geometry | None] = (None, None, None)) -> Hierarchy:
     """The caches of this machine's first processor, as the kernel tells them; common ones where it does
     not. Those `given` (I1, D1, LL) stand instead."""
-    found = [cache for entry in sorted(_CPU.glob("index*")) if (cache := _read(entry)) is not None]
+    found = caches_of_this_machine()
     usual = Geometry(32768, 8, 64), Geometry(32768, 8, 64), Geometry(8 << 20, 16, 64)
     notes, chosen = [], []
     if not found and None in given:

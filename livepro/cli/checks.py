@@ -54,3 +54,8 @@ def process_or_program(args: argparse.Namespace) -> int | None:
     from livepro import front
 
     return front.divide()
+
+
+def counts_lines(args: argparse.Namespace) -> bool:
+    """Whether something is simulated whose counts by source line go into a file, as Cachegrind's do."""
+    return bool(args.cachesim or args.branch_sim or args.hierarchy)

@@ -80,6 +80,8 @@ def parser() -> Parser:
         default="exact",
         help="mica: files to the blank as MICA writes them, its definitions (default: exact)",
     )
+    what.add_argument("--start-at", metavar="PLACE", default="", help="begin at PLACE, as `livepro run` does")
+    what.add_argument("--stop-at", metavar="PLACE", default="", help="end at PLACE")
     how = out.add_argument_group("how to run")
     how.add_argument("--pid", metavar="PID", type=int, help="watch this process instead of running one")
     how.add_argument(
@@ -181,6 +183,7 @@ def _measure(args: argparse.Namespace, settings: Settings, append_pid: bool) -> 
 
     line = progress_line(args.quiet)
     shared: dict[str, Any] = {"engine": args.engine, "analyses": [Mica(settings)], "progress": line}
+    shared |= {"start_at": args.start_at, "stop_at": args.stop_at}
     with line or nullcontext():
         if args.pid is not None:
             result = attach(args.pid, seconds=args.duration, children=args.children == "follow", **shared)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livepro import analyses
+from livepro.cli import checks
 from livepro.cli.parser import count, names
 from livepro.errors import LiveproError
 
@@ -64,6 +65,13 @@ def add_to(out: argparse.ArgumentParser) -> None:
         default=[],
         help="analyse what the program accesses and how it branches, too: a name that `livepro analyses` "
         "lists, FILE.py:CLASS or MODULE:CLASS, with options as in split:line=32; may be given several times",
+    )
+    what.add_argument(
+        "--stream-memory",
+        metavar="BYTES",
+        type=count,
+        help="let about so much of the event stream wait for analyses, 1M or more (default: 64M); when there "
+        "is more, the program waits, and nothing is lost",
     )
     what.add_argument("--stats", action="store_true", help="add the engine's own figures to the summary")
     what.add_argument(
@@ -130,7 +138,8 @@ def add_cache_size(out: argparse._ActionsContainer) -> None:
 
 _CACHESIM = """\
 Cachegrind's model: two first-level caches and a last-level one, branch
-predictors; docs/cachesim.md tells more."""
+predictors; or all levels of a machine's caches and TLBs. docs/cachesim.md
+tells more."""
 
 
 def add_cachesim(out: argparse.ArgumentParser) -> None:
@@ -155,15 +164,32 @@ def add_simulator(simulator: Options) -> None:
         simulator.add_argument(
             f"--{name}", metavar="SIZE,WAYS,LINE", default="", help=f"the {what}, as in 32768,8,64"
         )
-    simulator.add_argument("--branch-sim", action="store_true", help="predict branches, too")
+    simulator.add_argument(
+        "--hierarchy",
+        metavar="MACHINE",
+        default="",
+        help="simulate all caches and TLBs of a machine instead: zen4, skylake-x, neoverse-n1, apple-m1, "
+        "host (this one's caches), or a TOML file",
+    )
+    simulator.add_argument(
+        "--branch-sim", action="store_true", help="predict branches, too, as Cachegrind does"
+    )
+    simulator.add_argument(
+        "--predictors",
+        metavar="LIST",
+        default="",
+        help="predict branches by other predictors, comma-separated: bimodal, gshare, tage, ras (returns)",
+    )
 
 
 def analyses_of(args: argparse.Namespace) -> list[Any]:
     """The analyses of the event stream that a command line asks for. Raises LiveproError for what is
     wrong with those of the simulator."""
     simulator = simulators(args)
-    if not simulator and args.cachegrind_out_file:
-        raise LiveproError("--cachegrind-out-file is for the simulator.", "Ask for that, too: --cachesim.")
+    if args.cachegrind_out_file and not checks.counts_lines(args):
+        raise LiveproError(
+            "--cachegrind-out-file is for the simulator.", "Ask for that, too: --cachesim, or --hierarchy."
+        )
     return [*args.analysis, *simulator]
 
 
@@ -171,7 +197,10 @@ def simulators(args: argparse.Namespace) -> list[Any]:
     """The cache and branch simulator, if a command line asks for it. Raises LiveproError for what is wrong
     with its options."""
     shapes = {name: getattr(args, name) for name in ("I1", "D1", "LL") if getattr(args, name)}
-    if not (args.cachesim or args.branch_sim):
+    if args.hierarchy and (args.cachesim or shapes):
+        other = "--cachesim" if args.cachesim else f"--{next(iter(shapes))}"
+        raise LiveproError(f"--hierarchy and {other} exclude each other.", f"Leave {other} out.")
+    if not (args.cachesim or args.branch_sim or args.hierarchy or args.predictors):
         if shapes:
             raise LiveproError(
                 f"--{next(iter(shapes))} is for the simulator.", "Ask for that, too: --cachesim."
@@ -179,10 +208,22 @@ def simulators(args: argparse.Namespace) -> list[Any]:
         return []
     from livepro.events.needed import compiler
 
-    with compiler():
-        from livepro.cachesim.model import CacheSim
-    caches = args.cachesim or bool(shapes)
-    return [CacheSim(args.I1, args.D1, args.LL, caches=caches, branches=args.branch_sim)]
+    found: list[Any] = []
+    with compiler():  # each is imported where it is asked for: that takes time
+        if args.hierarchy:
+            from livepro.cachesim.hierarchy.model import HierarchySim
+
+            found.append(HierarchySim(args.hierarchy))
+        if args.cachesim or args.branch_sim:
+            from livepro.cachesim.model import CacheSim
+
+            caches = args.cachesim or bool(shapes)
+            found.append(CacheSim(args.I1, args.D1, args.LL, caches=caches, branches=args.branch_sim))
+        if args.predictors:
+            from livepro.cachesim.predictors.model import Predictors
+
+            found.append(Predictors(args.predictors))
+    return found
 
 
 _REGION = """\
@@ -216,6 +257,7 @@ def measuring(
     return {
         "engine": args.engine,
         "analyses": analyses_of(args),
+        "stream_memory": args.stream_memory,
         "interval_size": plan.interval_size,
         "bbv_dialect": plan.rule.dialect.value,
         "start_at": args.start_at,

@@ -101,7 +101,7 @@ def plan(args: argparse.Namespace, chosen: tuple[str, ...], environment: Mapping
         vectors="" if args.instr_count_only else vectors,
         pc=args.pc_out_file or conventional(PC_NAME, VECTOR_ANALYSIS),
         cachegrind=args.cachegrind_out_file
-        or (conventional_cachegrind(in_directory) if args.cachesim or args.branch_sim else ""),
+        or (conventional_cachegrind(in_directory) if checks.counts_lines(args) else ""),
         itypes=into if into is not None and "itypes" in chosen else "",
         vectors_option="--bb-out-file"
         if args.bb_out_file
@@ -255,7 +255,7 @@ def conventional_cachegrind(directory: str) -> str:
 
 def write_cachegrind(out: Plan, result: RunResult, environment: Mapping[str, str]) -> None:
     """A file for each process image that the simulator saw."""
-    told = result.analyses.get("cachesim", [])
+    told = result.analyses.get("hierarchy") or result.analyses.get("cachesim", [])
     pattern, option = out.cachegrind, "--cachegrind-out-file"
     names = files.names_for_images(pattern, [(t["pid"], t["image"]) for t in told], environment, option)
     for name, process in zip(names, told, strict=True):

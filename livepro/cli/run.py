@@ -39,6 +39,7 @@ examples:
   livepro run --start-at main --count 100M -- ./prog
   livepro run --start-at libz!deflate --stop-at libz!deflateEnd -- ./prog
   livepro run --cachesim --branch-sim -- ./prog
+  livepro run --hierarchy zen4 --predictors gshare,tage -- ./prog
   livepro run --analysis pages --analysis mine.py:Strides -- ./prog
   livepro run --itypes-spec groups.txt --analyses itypes -- ./prog
 

@@ -210,7 +210,9 @@ def check_together(args: argparse.Namespace, together: bool) -> None:
             raise LiveproError("--spin goes with --thread together only.", "Leave it out.")
         return
     options = {"--count": args.count, "--save": args.save, "--with": args.beside, "--mica": args.mica}
-    for option, given in {**options, "--cachesim": args.cachesim, "--branch-sim": args.branch_sim}.items():
+    options |= {"--cachesim": args.cachesim, "--branch-sim": args.branch_sim, "--hierarchy": args.hierarchy}
+    options["--predictors"] = args.predictors
+    for option, given in options.items():
         if given:
             raise LiveproError(f"{option} does not go with --thread together.", "Leave it out.")
     if args.pin_csv:

@@ -255,6 +255,11 @@ class Engine(ABC):
         """An image's record is complete."""
         self.records[process].settle(self._alike)
 
+    def process_replaced(self, process: TracedProcess) -> None:
+        """Nothing was watched of an image: it has no record."""
+        self.process_ended(process)
+        self.images.remove(self.records.pop(process))
+
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """Prepare a child that will not be followed; False if it must be, for now."""
         return True

@@ -23,8 +23,11 @@ GROUP = "livepro.analyses"
 
 BUILT_IN = {
     "cachesim": "livepro.cachesim.model:CacheSim",
+    "hierarchy": "livepro.cachesim.hierarchy.model:HierarchySim",
+    "predictors": "livepro.cachesim.predictors.model:Predictors",
     "mica": "livepro.mica.model:Mica",
     "pages": "livepro.events.examples:Pages",
+    "sharing": "livepro.cachesim.sharing.model:Sharing",
     "strides": "livepro.events.examples:Strides",
     "indirect": "livepro.events.examples:Indirect",
     "split": "livepro.events.examples:Split",

@@ -7,7 +7,7 @@ which one ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from numba import njit
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamImage, StreamThread
+from livepro.events.spans.records import record_at
 from livepro.model import Interval, ProcessResult
 
 Cut = Callable[[int], int]
@@ -29,27 +30,14 @@ def walk(  # type: ignore[no-untyped-def]
     """Add the instructions executed by the records from word `begin` on to `counts` (by block), up to the end
     of the record that makes them `least` or more. Returns the word behind the last one, the instructions, and
     that record's block (-1: there was none)."""
-    at, executed, number = begin, 0, -1
+    at, executed, latest = begin, 0, -1
     while at < len(words) and executed < least:
-        head = words[at]
-        flags = head >> 32 & 0xFF
-        if flags & 4:  # goes on elsewhere: nothing is executed
-            at += 2
-            continue
-        number = head & 0xFFFFFFFF
-        if flags & 1:  # only some of the block
-            count = head >> 40
-            at += 1
-            start = first[number]
-            for a in range(access_of[start], access_of[start + count + (flags >> 1 & 1)]):
-                how = pattern[a]
-                at += 1 if how == 0 else (1 + lanes_of[a] if how == 4 else 2)
-        else:
-            count = first[number + 1] - first[number]
-            at += words_of[number]
-        counts[number] += count
-        executed += count
-    return at, executed, number
+        number, count, at = record_at(words, at, first, words_of, access_of, pattern, lanes_of)
+        if number >= 0:
+            counts[number] += count
+            executed += count
+            latest = number
+    return at, executed, latest
 
 
 Ended = tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -147,8 +135,7 @@ def _rows(image: StreamImage, process: ProcessResult) -> npt.NDArray[np.int64]:
     """The row in the process's table (int64) of each block of its streams; -1 for one never executed."""
     table = process.table
     known = {pair: row for row, pair in enumerate(zip(table.address.tolist(), table.code, strict=True))}
-    blocks: Sequence[int] = [block.address for block in image.blocks.blocks]
-    pairs = zip(blocks, image.blocks.codes, strict=True)
+    pairs = zip(image.blocks.addresses, image.blocks.codes, strict=True)
     return np.array([known.get(pair, -1) for pair in pairs], np.int64)
 
 

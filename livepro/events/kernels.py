@@ -49,9 +49,13 @@ BRANCH_KINDS = np.array([_KINDS.get(flow, -1) for flow in FLOWS], np.int64)
 """The kind of control transfer of each of `FLOWS`, -1 for none."""
 
 _TABLES = (
-    *("first", "address", "nbytes", "flow", "access_of", "pattern", "size_of", "kind_of", "lanes_of"),
-    *("branch_kinds", "last"),
+    *("first", "words_of", "address", "nbytes", "flow", "access_of", "pattern", "size_of", "kind_of"),
+    *("lanes_of", "owner_of", "branch_kinds", "last"),
 )
+
+_INLINED = True
+"""Functions become part of the loop, however long: to hand over a state of a dozen arrays takes thirty
+nanoseconds an event."""
 
 _RESOLVE = """\
 if last[0] >= 0:
@@ -115,10 +119,29 @@ else:
             at += 2
 """
 
+_PLAIN = """\
+if flags == 0 and words_of[number] == 1 + access_of[begin + count] - access_of[begin]:
+    for a in range(access_of[begin], access_of[begin + count]):
+        if kind_of[a] & 1:
+            fn_access(state, thread, owner_of[a], words[at], size_of[a], 0)
+        if kind_of[a] & 2:
+            fn_access(state, thread, owner_of[a], words[at], size_of[a], 2 if kind_of[a] & 1 else 1)
+        at += 1
+    count = 0
+"""
+"""Where only accesses are asked for, nothing is done for each instruction of a block whose accesses have one
+word each: they are plain."""
+
 _SKIP = """\
 for a in range(access_of[i], access_of[i + 1]):
     how = pattern[a]
     at += 1 if how == 0 else (1 + lanes_of[a] if how == 4 else 2)
+"""
+
+_SKIP_ALL = """\
+if flags == 0:
+    at += words_of[number] - 1
+    count = 0
 """
 
 
@@ -152,11 +175,13 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
         add(8, _RESOLVE.format(target="address[begin]"))
     if "block" in hooks:
         add(8, "fn_block(state, thread, begin, count)")
+    add(8, "e = begin + count - 1\nlast[0] = e if flags == 0 and branch_kinds[flow[e]] >= 0 else -1")
+    if "instruction" not in hooks:
+        add(8, _PLAIN if "access" in hooks else _SKIP_ALL)
     add(8, "for i in range(begin, begin + count + extra):")
     if "instruction" in hooks:
         add(12, "if i < begin + count:\n    fn_instruction(state, thread, i, address[i], nbytes[i])")
     add(12, _ACCESSES if "access" in hooks else _SKIP)
-    add(8, "e = begin + count - 1\nlast[0] = e if flags == 0 and branch_kinds[flow[e]] >= 0 else -1")
     return "\n".join(lines) + "\n"
 
 
@@ -213,6 +238,7 @@ class Kernel:
             words,
             thread,
             tables.first,
+            tables.words,
             tables.address.view(np.int64),
             tables.bytes,
             tables.flow,
@@ -221,6 +247,7 @@ class Kernel:
             tables.size,
             tables.kind,
             tables.lanes,
+            tables.owner,
             BRANCH_KINDS,
             last,
             *state,
@@ -246,14 +273,13 @@ class Kernel:
             source = source.replace("    at, n = 0, len(words)\n", views + "    at, n = 0, len(words)\n", 1)
             imports = "from numba import carray\nfrom livepro.events.pointers import pointer\n"
             source = imports + source
-        kernels = {name: numba.njit(nogil=True)(hook) for name, hook in hooks.items()}
+        kernels = {name: numba.njit(nogil=True, forceinline=_INLINED)(hook) for name, hook in hooks.items()}
         tag = hashlib.sha256(source.encode())
         for hook in self._hooks.values():
             tag.update(hook.__qualname__.encode())
             tag.update(_text_of(hook))
-        tag.update(
-            f"{numba.__version__} {sys.version_info[:2]} {sorted(vars(self.analysis).items())}".encode()
-        )
+        made_for = numba.__version__, sys.version_info[:2], _INLINED, sorted(vars(self.analysis).items())
+        tag.update(repr(made_for).encode())
         name = f"livepro_kernel_{tag.hexdigest()[:24]}"
         module = _module(name, source, directory)
         for hook_name, kernel in kernels.items():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from numba import carray, config, njit
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -16,3 +17,16 @@ def pointer(typing_context, array):
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
     return types.CPointer(array.dtype)(array), generate
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def borrowed(array):
+    """The same array, but one that owns nothing: of others numba counts references at each call."""
+    return carray(pointer(array), array.shape)
+
+
+if config.DISABLE_JIT:
+
+    def borrowed(array):
+        """The array: plain Python counts references itself."""
+        return array

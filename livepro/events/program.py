@@ -10,6 +10,9 @@ import numpy.typing as npt
 from livepro.engines.stream.recorder import StreamImage
 from livepro.linux.lines import LineTables
 from livepro.model import ProcessResult
+from livepro.model.label import Origin
+
+_MAKERS = (Origin.C1, Origin.C2, Origin.INTERPRETER, Origin.STUB, Origin.WRAPPER)
 
 
 class Program:
@@ -36,7 +39,7 @@ class Program:
     def code(self, instruction: int) -> bytes:
         """The bytes of an instruction."""
         block = int(self.block[instruction])
-        at = int(self.address[instruction]) - self._image.blocks.blocks[block].address
+        at = int(self.address[instruction]) - self._image.blocks.addresses[block]
         return self._image.blocks.codes[block][at : at + int(self.size[instruction])]
 
     def disassembly(self, instruction: int) -> str:
@@ -59,13 +62,16 @@ class Program:
 
     def place(self, address: int) -> tuple[str, str, int]:
         """The function, the module, and the address in the module's file that a code address is in;
-        the address itself behind two empty names where nothing is known of it."""
+        the address itself behind two empty names where nothing is known of it. For the module of code that a
+        virtual machine has made stands who made it: ``C2``, ``interpreter``."""
         row = self.row(address)
         if row < 0:
             return "", "", address
         table = self._table
         within = address - int(table.address[row])
-        return table.function[row], table.module[row], int(table.offset[row]) + within
+        label = None if table.label is None else table.label[row]
+        module = table.module[row] if label is None or label.origin not in _MAKERS else label.maker
+        return table.function[row], module, int(table.offset[row]) + within
 
     def label(self, address: int) -> str:
         """A code address for people: its function, or its module, and how far into it."""
@@ -84,6 +90,8 @@ class Program:
         found = [("???", 0)] * len(places)
         tables = LineTables()
         for module, rows in by_module.items():
+            if not module.startswith("/"):
+                continue
             known = tables.lookup(module, np.array([places[n][2] for n in rows], np.uint64))
             for n, line in zip(rows, known, strict=True):
                 found[n] = line or found[n]

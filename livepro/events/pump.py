@@ -49,8 +49,8 @@ class Consumer(Protocol):
 class Regional(Protocol):
     """A consumer that keeps to a region of the run."""
 
-    def waits(self) -> None:
-        """Counting has not begun when the run does."""
+    def keeps(self, *, waiting: bool) -> None:
+        """The run has a region; if it is `waiting`, that does not begin with the run."""
 
     def bound(
         self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
@@ -180,11 +180,11 @@ class Pump:
         """Whether all consumers keep to a region (`Regional`)."""
         return all(isinstance(consumer, Regional) for consumer in self._consumers)
 
-    def waits(self) -> None:
-        """Tell the consumers, before anything runs, that counting has not begun."""
+    def keeps(self, *, waiting: bool) -> None:
+        """Tell the consumers, before anything runs, that there is a region."""
         for consumer in self._consumers:
             if isinstance(consumer, Regional):
-                consumer.waits()
+                consumer.keeps(waiting=waiting)
 
     def bound(
         self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
@@ -193,8 +193,11 @@ class Pump:
 
         def tell() -> None:
             for consumer in self._consumers:
-                if isinstance(consumer, Regional):
-                    consumer.bound(positions, goes, begins=begins)
+                if isinstance(consumer, Regional) and self._failure is None:
+                    try:
+                        consumer.bound(positions, goes, begins=begins)
+                    except Exception as error:
+                        self._fail(consumer, error)
 
         self._queue.put(tell)
 
@@ -217,11 +220,15 @@ class Pump:
                 try:
                     consumer.see(thread, words[begin:end], tables)
                 except Exception as error:
-                    self._failure = (consumer, error)
-                    self.abandon()
+                    self._fail(consumer, error)
                     return
             for _ in range(ended):
                 self._cut(thread)
+
+    def _fail(self, consumer: Consumer, error: Exception) -> None:
+        """An analysis has failed: the program is let go, and goes on without it."""
+        self._failure = (consumer, error)
+        self.abandon()
 
     def _cut(self, thread: StreamThread) -> None:
         for consumer in self._consumers:

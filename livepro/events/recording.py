@@ -21,7 +21,7 @@ from livepro.events.analysis import Analysis
 from livepro.events.finding import find
 from livepro.events.kernels import Kernel
 from livepro.events.needed import compiler
-from livepro.events.pump import Consumer, Pump, States
+from livepro.events.pump import DEFAULT_MEMORY, Consumer, Pump, States
 from livepro.isa.base import Isa
 from livepro.kept.place import default_directory
 from livepro.model import ProcessResult, RunResult
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from livepro.events.intervals import Cut, IntervalCutter
 
 _RECORDING = ("step", "translate")
-CHUNK_WORDS = 1 << 16
-"""Words of a chunk: half a megabyte for each thread, and for each that waits."""
+CHUNK_WORDS = 1 << 18
+"""Words of a chunk, two megabytes for each thread and for each that waits, if so much may. A full one stops
+its thread for 0.1 ms, in which it would fill a small one."""
+LEAST_MEMORY = 1_000_000
+"""Bytes that may wait, at least: one chunk is filled while another is seen."""
 
 _SLOW = (
     "The step engine records some ten thousand instructions a second; on x86-64 `--engine translate` is "
@@ -49,10 +52,13 @@ def _cutter(cut: Cut) -> IntervalCutter:
 class Recording:
     """The analyses of one run."""
 
-    def __init__(self, consumers: Sequence[Consumer], cut: Cut | None = None) -> None:
+    def __init__(
+        self, consumers: Sequence[Consumer], cut: Cut | None = None, memory: int = DEFAULT_MEMORY
+    ) -> None:
         self._cutter = None if cut is None else _cutter(cut)
-        self.pump = Pump(consumers, chunk_words=CHUNK_WORDS, cutter=self._cutter)
-        self.recorder = Recorder(self.pump, chunk_words=CHUNK_WORDS)
+        words = min(CHUNK_WORDS, memory // 8 // 2)
+        self.pump = Pump(consumers, memory, words, self._cutter)
+        self.recorder = Recorder(self.pump, chunk_words=words)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
 
@@ -63,9 +69,15 @@ class Recording:
         isa: Isa,
         cache: bool | str | Path,
         cut: Cut | None = None,
+        memory: int | None = None,
     ) -> Recording:
-        """Find and compile analyses; `cut` says where intervals end (None: there are none). Raises
-        LiveproError for one that is not there, or cannot be."""
+        """Find and compile analyses; `cut` says where intervals end (None: there are none), `memory` is how
+        many bytes of the stream may wait for them (None: DEFAULT_MEMORY). Raises LiveproError for an
+        analysis that is not there, or cannot be, and for less memory than two chunks."""
+        if memory is not None and memory < LEAST_MEMORY:
+            raise LiveproError(
+                f"{memory} bytes are too little for a stream.", f"Give it {LEAST_MEMORY} (1M) or more."
+            )
         isa.accesses(b"", 0)
         kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
         consumers: list[Consumer] = []
@@ -87,7 +99,7 @@ class Recording:
             if sys.stderr.isatty() and time.monotonic() - began > 1:
                 print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
             consumers.append(States(kernel))
-        return cls(consumers, cut)
+        return cls(consumers, cut, DEFAULT_MEMORY if memory is None else memory)
 
     def check(self, engine: str, isa: Isa, region: Region) -> str:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go
@@ -101,10 +113,15 @@ class Recording:
                 "Use `--engine translate` or `--engine step`.",
             )
         # What translated code records has no countdown of instructions.
-        if region != Region() and (region.metered or not self.pump.regional):
+        if region.metered:
             raise LiveproError(
-                "Analyses of the event stream see the whole run: they do not go with --start-at, --stop-at, "
-                "--skip and --count yet.",
+                "Analyses of the event stream do not go with --skip and --count yet.",
+                "Leave one or the other away, or use --start-at and --stop-at.",
+            )
+        if region != Region() and not self.pump.regional:
+            raise LiveproError(
+                "Analyses of your own see the whole run: they do not go with --start-at and --stop-at yet, "
+                "as the simulators and MICA do.",
                 "Leave one or the other away.",
             )
         if region != Region() and self._cutter is not None:
@@ -124,8 +141,7 @@ class Recording:
         region = engine.region
         if region is not None:
             region.changed = self._bound
-            if region.phase is not Phase.COUNTING:
-                self.pump.waits()
+            self.pump.keeps(waiting=region.phase is not Phase.COUNTING)
 
     def _bound(self) -> None:
         """Counting begins or ends; all threads are halted."""

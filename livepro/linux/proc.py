@@ -103,11 +103,15 @@ class Memory:
     """Reads and writes the memory of one process, whatever the page permissions.
 
     One descriptor on /proc/PID/mem: a write through it goes into a private
-    copy of a read-only page, as a debugger's does.
+    copy of a read-only page, as a debugger's does. A process that has just ended has none: nothing
+    is read of it, and writing says so.
     """
 
     def __init__(self, pid: int) -> None:
-        self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except (FileNotFoundError, ProcessLookupError):
+            self._descriptor = -1
 
     def read(self, address: int, size: int) -> bytes:
         """Up to `size` bytes from `address`; shorter (or empty) where the mapping ends."""
@@ -119,6 +123,8 @@ class Memory:
     def write(self, address: int, data: bytes) -> None:
         """Write `data` at `address`. Raises OSError where nothing is mapped, ProcessLookupError when
         the process has ended (then nothing is written, mem_rw in fs/proc/base.c)."""
+        if self._descriptor < 0:
+            raise ProcessLookupError(errno.ESRCH, "The process has ended")
         done = 0
         while done < len(data):
             written = os.pwrite(self._descriptor, data[done:], address + done)

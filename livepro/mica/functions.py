@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.events.program import Program
+from livepro.isa.access import ALL_64
 from livepro.mica.analyses.itypes import Itypes
 from livepro.mica.analyses.ppm import Ppm
 from livepro.mica.analyses.stride import Stride
@@ -21,7 +22,8 @@ def by_function(threads: list[Characterised], facts: Facts, program: Program) ->
     `events` and `itypes` (by group), `branches` and `ppm` (mispredictions of each predictor), and `stride`
     (as MICA's line has them)."""
     count = len(program.address)
-    itypes, misses = np.zeros(count, np.int64), np.zeros((facts.sites_known, 15), np.int64)
+    branches = facts.branch_addresses
+    itypes, misses = np.zeros(count, np.int64), np.zeros((len(branches), 15), np.int64)
     strides = np.zeros((facts.sites_known, 2, 2, 8), np.int64)
     asked = set()
     for thread in threads:
@@ -29,7 +31,7 @@ def by_function(threads: list[Characterised], facts: Facts, program: Program) ->
             if isinstance(analysis, Itypes):
                 _add(itypes, analysis.by_instruction)
             elif isinstance(analysis, Ppm):
-                _add(misses, analysis.by_site)
+                _add(misses, analysis.by_number)
             elif isinstance(analysis, Stride):
                 _add(strides, analysis.by_site)
             else:
@@ -41,11 +43,10 @@ def by_function(threads: list[Characterised], facts: Facts, program: Program) ->
     first = np.full(facts.sites_known, -1, np.int64)
     first[sites[::-1]] = np.arange(count)[::-1]  # an instruction of each address
     rows = np.flatnonzero(itypes)
-    of_sites = np.flatnonzero(misses.any(axis=1) | strides.any(axis=(1, 2, 3)))
     places: dict[int, tuple[str, str]] = {}
 
-    def place(instruction: int) -> tuple[str, str]:
-        address = int(program.address[instruction])
+    def place(address: int) -> tuple[str, str]:
+        address &= ALL_64
         if address not in places:
             function, module, _ = program.place(address)
             places[address] = (function, module)
@@ -54,13 +55,14 @@ def by_function(threads: list[Characterised], facts: Facts, program: Program) ->
     found: dict[tuple[str, str], _Row] = {}
     groups = facts.groups_of_types[facts.types[:count]]
     for row in rows.tolist():
-        one = found.setdefault(place(row), _Row(groups.shape[1]))
+        one = found.setdefault(place(int(program.address[row])), _Row(groups.shape[1]))
         one.events += int(itypes[row])
         one.itypes += itypes[row] * groups[row]
-    for site in of_sites.tolist():
-        one = found.setdefault(place(int(first[site])), _Row(groups.shape[1]))
-        one.branches += misses[site]
-        one.strides += strides[site]
+    for number in np.flatnonzero(misses.any(axis=1)).tolist():
+        found.setdefault(place(branches[number]), _Row(groups.shape[1])).branches += misses[number]
+    for site in np.flatnonzero(strides.any(axis=(1, 2, 3))).tolist():
+        address = int(program.address[first[site]])
+        found.setdefault(place(address), _Row(groups.shape[1])).strides += strides[site]
     out = []
     for (function, module), one in found.items():
         row_of: dict[str, Any] = {"function": function, "module": module}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +11,17 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamImage, StreamThread
+from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.program import Program
+from livepro.events.spans.crew import Crew
+from livepro.events.spans.feeding import CONDITIONAL
+from livepro.events.spans.flattening import Turns
+from livepro.events.spans.region import Regions
 from livepro.isa.base import Isa
 from livepro.mica import report
 from livepro.mica.builtin import BUILT_IN, NAMES
-from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
-from livepro.mica.flattening import Events
 from livepro.mica.functions import by_function
 from livepro.mica.outputs import function_rows, part_rows
 from livepro.mica.settings import ALL, MicaDialect, Settings
@@ -79,8 +83,9 @@ class MicaConsumer:
         self.name = name
         self._isa = isa
         self._settings = settings
-        self._events = Events()
+        self._turns = Turns()
         self._crew = Crew()
+        self._regions = Regions()
         self._images: dict[StreamImage, Facts] = {}
         self._threads: dict[StreamThread, Characterised] = {}
         self._tables: dict[StreamImage, StaticTables] = {}
@@ -96,18 +101,40 @@ class MicaConsumer:
                     spec = BUILT_IN
                 facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, spec)
                 self._images[thread.image] = facts
-            found = self._threads[thread] = Characterised(self._settings, facts, self._events, self._crew)
+            size = self._settings.interval_size
+            feed = partial(self._regions.feed, thread)
+            found = Characterised(
+                *(self._settings, facts, self._crew),
+                lambda taker: feed(taker, facts.listing, self._turns, CONDITIONAL, size),
+            )
+            self._threads[thread] = found
         self._tables[thread.image] = tables
         found.see(words, tables)
+
+    def keeps(self, *, waiting: bool) -> None:
+        """See `livepro.events.pump.Regional`. Raises LiveproError if intervals are asked for."""
+        if self._settings.interval_size:
+            raise LiveproError(
+                "MICA's intervals are of the whole run: they do not go with --start-at and --stop-at yet.",
+                "Leave one or the other away.",
+            )
+        self._regions.keeps(waiting=waiting)
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """See `livepro.events.pump.Regional`."""
+        self._regions.bound(positions, goes, lambda thread: self._tables[thread.image])
 
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """See `Consumer`."""
         threads = {t: c for t, c in self._threads.items() if t.image is image}
+        for characterised in threads.values():
+            characterised.finish(self._tables[image])
+        threads = {t: c for t, c in threads.items() if c.events}  # of a region some threads have none
         if not threads:
             return None
-        facts, tables = self._images[image], self._tables[image]
-        for characterised in threads.values():
-            characterised.finish(tables)
+        facts = self._images[image]
         self._crew.dismiss()
         result = {
             "document": DOCUMENT,

@@ -97,15 +97,18 @@ def _memfootprint(numbers: Sequence[int], events: int, settings: Mapping[str, An
 
 def _memstackdist(numbers: Sequence[int], events: int, settings: Mapping[str, Any]) -> Iterator[str]:
     references, cold, *buckets = numbers
-    yield (
-        f"LRU stack distances of reads  {references:,} block reads, {1 << settings['block_size']:,} B blocks"
-    )
-    most = max((*buckets, cold, 1))
+    block = 1 << settings["block_size"]
+    yield f"LRU stack distances of reads  {references:,} block reads, {block:,} B blocks"
+    yield f"{'':42}misses of an LRU cache of that size"
+    most, missing = max((*buckets, cold, 1)), references
     for k, number in enumerate(buckets):
-        name = f"< {2 ** (k + 1):,}" if k < len(buckets) - 1 else f">= {2**k:,}"
-        if number:
-            yield _bar(name, number, references, most)
-    yield _bar("first", cold, references, most)
+        missing -= number  # a cache of N blocks has what is read again after less than N others
+        if number and k < len(buckets) - 1:
+            misses = f"{_bytes(block << k + 1):>9}{_share(missing, references)}"
+            yield _bar(f"< {2 ** (k + 1):,}", number, references, most, misses)
+        elif number:
+            yield _bar(f">= {2**k:,}", number, references, most, " " * 17)
+    yield _bar("first", cold, references, most, " " * 17)
 
 
 def _fullmemstackdist(numbers: Sequence[int], events: int, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -120,8 +123,16 @@ def _fullmemstackdist(numbers: Sequence[int], events: int, settings: Mapping[str
     yield _bar("first", cold, references, most)
 
 
-def _bar(name: str, number: int, of: int, most: int) -> str:
-    return f"  {name:>10}{number:>16,} {_share(number, of)}  {'█' * round(_BAR * number / most)}".rstrip()
+def _bar(name: str, number: int, of: int, most: int, beside: str = "") -> str:
+    bar = "█" * round(_BAR * number / most)
+    return f"  {name:>10}{number:>16,} {_share(number, of)}  {beside}  {bar}".rstrip()
+
+
+def _bytes(size: int) -> str:
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size >> power} {unit}"
+    return f"{size} B"
 
 
 _SECTIONS = {

@@ -76,9 +76,3 @@ class Settings:
                 f"A window of {self.ilp_size} instructions is not possible.",
                 f"ilp_one needs ilp_size, the instructions in its window, from 1 to {LARGEST_WINDOW}.",
             )
-
-    @property
-    def windows(self) -> tuple[int, ...]:
-        """The sizes of all windows that are asked for, `ilp_one`'s last."""
-        ilp = WINDOWS if "ilp" in self.analyses else ()
-        return ilp + ((self.ilp_size,) if "ilp_one" in self.analyses else ())

@@ -16,23 +16,24 @@ EMPTY = -(1 << 63)
 """No key: no block of memory has this number."""
 MOST_KEYS = 12288
 """Keys that one event may add: the largest XSAVE area, with AMX, has 11,008 bytes (SDM volume 1, 13.4)."""
-_MULTIPLIER = -7046029254386353131  # 2**64 / golden ratio, as a signed number (Knuth, TAOCP 3, 6.4)
+MULTIPLIER = -7046029254386353131  # 2**64 / golden ratio, as a signed number (Knuth, TAOCP 3, 6.4)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def find(keys, key):
-    """Where `key` is, or where it would be put."""
+    """Where `key` is, or where it would be put. (It becomes part of its caller: no array is handed over.)"""
     mask = len(keys) - 1
-    at = (key * _MULTIPLIER >> 29) & mask
+    at = (key * MULTIPLIER >> 29) & mask
     while keys[at] != key and keys[at] != EMPTY:
         at = (at + 1) & mask
     return at
 
 
 @njit(nogil=True, cache=True)
-def full(keys, used):
-    """Whether a table with so many keys may be more than half full after one more event."""
-    return 2 * (used + MOST_KEYS) >= len(keys)
+def full(entries, used):
+    """Whether a table of so many entries, `used` of them with keys, may be more than half full after one more
+    event. (It is told their number, not the table: handing over an array takes longer than this.)"""
+    return 2 * (used + MOST_KEYS) >= entries
 
 
 @njit(nogil=True, cache=True)

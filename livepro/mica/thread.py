@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.stream.blocks import FLOWS, StaticTables
-from livepro.mica.analyses.base import Analysis, Slice
-from livepro.mica.crew import Crew
+from livepro.engines.stream.blocks import StaticTables
+from livepro.events.spans.crew import Crew
+from livepro.events.spans.feeding import Feed, Slice, Taker
+from livepro.events.spans.region import RegionFeed
+from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import Facts
-from livepro.mica.flattening import (
-    ALL,
-    BRANCHES,
-    CUTS,
-    EVENTS,
-    HELD,
-    INSTRUCTION,
-    RETIRED,
-    SIZE,
-    Events,
-    flatten,
-)
-from livepro.mica.settings import MicaDialect, Settings
-from livepro.model import Flow
-
-_BRANCH = FLOWS.index(Flow.BRANCH)
+from livepro.mica.settings import WINDOWS, Settings
 
 
 class Interval(NamedTuple):
@@ -39,8 +28,8 @@ class Interval(NamedTuple):
 
 
 def analyses_of(settings: Settings, groups: int) -> dict[str, Analysis]:
-    """New states of what is asked for, with so many `groups` of instruction types; `ilp` and `ilp_one` share
-    one, so do the two of stack distances."""
+    """New states of what is asked for, with so many `groups` of instruction types; the two of stack
+    distances share one."""
     from livepro.mica.analyses.footprint import Footprint
     from livepro.mica.analyses.ilp import Ilp
     from livepro.mica.analyses.itypes import Itypes
@@ -51,8 +40,10 @@ def analyses_of(settings: Settings, groups: int) -> dict[str, Analysis]:
 
     asked = settings.analyses
     out: dict[str, Analysis] = {}
-    if settings.windows:
-        out["ilp"] = Ilp(settings, settings.windows)
+    if "ilp" in asked:
+        out["ilp"] = Ilp(settings, WINDOWS)
+    if "ilp_one" in asked:
+        out["ilp_one"] = Ilp(settings, (settings.ilp_size,))
     if "itypes" in asked:
         out["itypes"] = Itypes(groups)
     if "ppm" in asked:
@@ -69,60 +60,46 @@ def analyses_of(settings: Settings, groups: int) -> dict[str, Analysis]:
 
 
 class Characterised:
-    """A thread under characterisation. `intervals` are those that have ended."""
+    """A thread under characterisation. `intervals` are those that have ended; `feed` makes what feeds its
+    records to it."""
 
-    def __init__(self, settings: Settings, facts: Facts, events: Events, crew: Crew) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        facts: Facts,
+        crew: Crew,
+        feed: Callable[[Taker], Feed | RegionFeed],
+    ) -> None:
         self.analyses = analyses_of(settings, len(facts.group_names))
         self.intervals: list[Interval] = []
-        self.instructions = 0
         self.events = 0
         self._settings = settings
         self._facts = facts
-        self._events = events
         self._crew = crew
-        self._mica = settings.dialect is MicaDialect.MICA
-        self._cursor = np.zeros(6, np.int64)
-        self._counters = np.array([0, settings.interval_size, 0], np.int64)
-        self._rest = np.zeros(0, np.int64)
+        self._feed = feed(self)
         self._in_interval = 0
 
-    def see(self, words: npt.NDArray[np.int64], tables: StaticTables, *, final: bool = False) -> None:
-        """Take in the next records of its stream; `final` says that there will be no more."""
-        if len(self._rest):
-            words = np.concatenate((self._rest, words))
-        self._cursor[:] = 0
-        self._cursor[INSTRUCTION] = -1
+    @property
+    def instructions(self) -> int:
+        """All that have retired."""
+        return self._feed.instructions
+
+    def see(self, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
+        """Take in the next records of its stream."""
         self._facts.update()
-        events, more = self._events, True
-        while more:
-            more = flatten(
-                *(words, self._cursor, final, self._mica, self._counters, tables.first, tables.words),
-                *(tables.address.view(np.int64), tables.bytes, tables.flow, _BRANCH),
-                *(tables.access, tables.pattern, tables.size, tables.kind, tables.lanes),
-                *events.arrays(),
-            )
-            self._analyse()
-        self._rest = words[self._cursor[0] :].copy() if events.out[HELD] else words[:0]
+        self._feed.see(words, tables)
 
-    def _analyse(self) -> None:
-        events = self._events
-        begin = first_branch = 0
-        for end, branch, retired in events.cuts[: events.out[CUTS]].tolist():
-            self._take(Slice(events, begin, end, first_branch, branch))
-            self._cut(retired)
-            begin, first_branch = end, branch
-        self._take(Slice(events, begin, int(events.out[EVENTS]), first_branch, int(events.out[BRANCHES])))
-        self.instructions = int(self._counters[ALL])
+    def take(self, part: Slice) -> None:
+        """See `Taker`."""
+        longest_first = sorted(self.analyses.values(), key=lambda analysis: -analysis.effort)
+        self._crew.do([partial(analysis.see, part, self._facts) for analysis in longest_first], part.executed)
+        self._in_interval += part.executed
+        self.events += part.executed
 
-    def _take(self, part: Slice) -> None:
-        if part.end > part.begin:
-            self._crew.see(self.analyses.values(), part, self._facts)
-            self._in_interval += part.end - part.begin
-            self.events += part.end - part.begin
-
-    def _cut(self, retired: int) -> None:
-        values = self.current()
-        self.intervals.append(Interval(retired, self._in_interval, values))
+    def cut(self, retired: int) -> None:
+        """See `Taker`."""
+        self._crew.wait()
+        self.intervals.append(Interval(retired, self._in_interval, self.current()))
         for analysis in self.analyses.values():
             analysis.next_interval()
         self._in_interval = 0
@@ -132,12 +109,7 @@ class Characterised:
         out: dict[str, list[int]] = {}
         for name, analysis in self.analyses.items():
             values: Any = analysis.values()
-            if name == "ilp":
-                if "ilp" in self._settings.analyses:
-                    out["ilp"] = values[:4]
-                if "ilp_one" in self._settings.analyses:
-                    out["ilp_one"] = values[-1:]
-            elif name == "memstackdist":
+            if name == "memstackdist":
                 if "memstackdist" in self._settings.analyses:
                     out["memstackdist"] = values
                 if "fullmemstackdist" in self._settings.analyses:
@@ -159,7 +131,5 @@ class Characterised:
 
     def finish(self, tables: StaticTables) -> None:
         """The stream has ended: what is under way becomes the last interval, even if it is empty."""
-        self.see(np.zeros(0, np.int64), tables, final=True)
-        if self._counters[SIZE]:
-            self._cut(int(self._counters[RETIRED]))
-            self._counters[RETIRED] = 0
+        self._feed.finish(tables)
+        self._crew.wait()

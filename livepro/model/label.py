@@ -27,6 +27,11 @@ class CodeLabel(NamedTuple):
     tier: int = 0
     name: str = ""
 
+    @property
+    def maker(self) -> str:
+        """Who made the code, with the tier where it could be one of several: ``C2``, ``C1 tier 3``."""
+        return f"{self.origin} tier {self.tier}" if self.origin is Origin.C1 else str(self.origin)
+
 
 def generated(module: str) -> bool:
     """Whether the code of a module is made while the program runs: in anonymous memory, or in files that

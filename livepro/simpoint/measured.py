@@ -27,7 +27,12 @@ def measured(result: RunResult, process: ProcessResult, thread: int) -> list[Sou
     """The sources of a thread of a process, by its place in it, of the analyses that a run in intervals had:
     for the proof only, their weight is 0."""
     found = []
-    for name, sources in (("cachesim", _simulated), ("mica", _characterised)):
+    for name, sources in (
+        ("cachesim", _simulated),
+        ("hierarchy", _levels),
+        ("predictors", _predicted),
+        ("mica", _characterised),
+    ):
         for told in result.analyses.get(name, ()):
             if (told["pid"], told["image"]) == (process.pid, process.image):
                 found += sources(told, process, thread)
@@ -44,6 +49,37 @@ def _simulated(told: Mapping[str, Any], process: ProcessResult, thread: int) -> 
         if all(event in values["values"] for event in events)
     }
     return [_source("simulated", tuple(columns), list(columns.values()), process, thread, counts=True)]
+
+
+def _levels(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:
+    """The misses of each level of a hierarchy: of fetches, reads and writes together."""
+    values = _of_thread(told.get("intervals", ()), process, thread)
+    if values is None:
+        return []
+    columns: dict[str, list[Any]] = {}
+    for event, counts in values["values"].items():
+        columns.setdefault(f"{event[:-2]} misses", []).append(counts)
+    sums = [np.sum(counts, axis=0) for counts in columns.values()]
+    return [_source("simulated", tuple(columns), sums, process, thread, counts=True)]
+
+
+def _predicted(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:
+    """What each predictor got wrong."""
+    values = _of_thread(told.get("intervals", ()), process, thread)
+    if values is None:
+        return []
+    wrong = {name[:-2]: counts for name, counts in values["values"].items() if name.endswith("_m")}
+    columns = [np.asarray(counts, np.float64) for counts in wrong.values()]
+    return [
+        _source(
+            "predicted",
+            tuple(f"{name} mispredicted" for name in wrong),
+            columns,
+            process,
+            thread,
+            counts=True,
+        )
+    ]
 
 
 def _characterised(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:

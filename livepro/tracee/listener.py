@@ -25,6 +25,10 @@ class Listener(Protocol):
     def process_ended(self, process: TracedProcess) -> None:
         """All its threads have gone; `exit` is set, unless an exec ended the image."""
 
+    def process_replaced(self, process: TracedProcess) -> None:
+        """An exec has ended the image of a process that was attached to before a thread of it was taken
+        over; the next one begins."""
+
     def thread_started(self, thread: TracedThread) -> None:
         """A thread is about to execute its first instruction."""
 

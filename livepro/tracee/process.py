@@ -47,6 +47,8 @@ class TracedProcess:
         self.command = command
         self.options = options
         self.shares_memory = shares_memory
+        self.suspends = 0
+        """The thread that waits inside its vfork until this image ends, 0 if none does."""
         self.exit: int | None = None
         self.measured = True
         self.wanted = True

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator
 
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import WALL, stop_event, stop_signal
+from livepro.linux.wait import WALL, is_stop, stop_event, stop_signal
 
 WNOTHREAD = 0x20000000  # include/uapi/linux/wait.h: children of other threads are not ours
 WAIT_FLAGS = WALL | WNOTHREAD
@@ -59,6 +61,12 @@ def alive(tid: int) -> bool:
     return proc.thread_state(tid) not in "ZX"
 
 
+def traced(tid: int) -> bool:
+    """Whether a thread is this thread's tracee, one that has ended and of whose end it has yet to be told
+    included."""
+    return proc.tracer(tid) == threading.get_native_id()
+
+
 def killed(tid: int) -> bool:
     """Whether a thread for which something has failed is on its way to its end."""
     for _ in range(_LOOKS):
@@ -90,6 +98,16 @@ def failed(tid: int) -> bool:
     if code and not killed(tid):
         raise OSError(code, f"ptrace({tid}): {os.strerror(code)}")
     return code != 0
+
+
+def message(tid: int, event: int) -> int:
+    """The message of the ptrace event for which a thread has stopped. Raises ProcessLookupError if the thread
+    has been killed: at the stop before its end the kernel would give its exit status for a child's number."""
+    found = ptrace.event_message(tid)
+    info = ptrace.signal_info(tid)
+    if info is None or info.code >> 8 != event:  # ptrace(2): SIGTRAP | event << 8
+        raise ProcessLookupError(errno.ESRCH, f"thread {tid} is at another stop by now")
+    return found
 
 
 def trap_pending(tid: int) -> bool:
@@ -134,3 +152,21 @@ def absorb_trap(tid: int) -> int:
         if number != signal.SIGTRAP or sent(tid):
             return number
     return 0
+
+
+def end_all(pids: Iterable[int], tids: Iterable[int]) -> None:
+    """Kill traced processes, and wait until this thread has no tracee and no child left; `tids` are the
+    threads that are known to be traced."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for tid in tids:  # one that stands still as it exits does not heed that
+        with contextlib.suppress(ProcessLookupError):
+            ptrace.call(ptrace.PTRACE_CONT, tid)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            tid, status = os.waitpid(-1, WAIT_FLAGS)
+            if is_stop(status):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(tid, signal.SIGKILL)  # it may have been born since
+                    ptrace.call(ptrace.PTRACE_CONT, tid)

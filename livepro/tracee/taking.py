@@ -7,6 +7,8 @@ ready for them: each is then held only for as long as it takes to take over that
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from abc import ABC, abstractmethod
 
@@ -15,7 +17,8 @@ from livepro.linux.wait import stop_event, stop_signal
 from livepro.tracee.descriptors import raise_own
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
-from livepro.tracee.seize import interrupt, others_live, seize
+from livepro.tracee.seize import Refused, interrupt, others_live, seize
+from livepro.tracee.stops import message
 
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 BIRTHS = (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE)
@@ -50,13 +53,18 @@ class TakingOver(ABC):
     def _event_stop(self, thread: TracedThread, number: int) -> None: ...
     @abstractmethod
     def _left(self, process: TracedProcess) -> None: ...
+    @abstractmethod
+    def _next_image(self, old: TracedProcess, image: int) -> None: ...
 
     def attach(self, pid: int, ppid: int) -> TracedProcess:
         """Take hold of a process that runs; its threads start for the listener when they stop,
         for which they are told here, or by `enter` if the listener takes them singly.
-        Raises OSError, with nothing changed, when that is refused."""
+        Raises Refused, with nothing changed, when that is refused, or no thread is left to be taken:
+        they have ended, or are traced since their creator is, of whose child this one will be told."""
         raise_own()
         tids = seize(pid, self._options, stop=not self.listener.takes_singly)
+        if not tids:
+            raise Refused(errno.ESRCH, os.strerror(errno.ESRCH))
         process = TracedProcess(pid, ppid, 0, proc.command_line(pid), self._options)
         process.attached = True
         self._root = self._root or pid
@@ -107,12 +115,13 @@ class TakingOver(ABC):
         if event != ptrace.PTRACE_EVENT_STOP:
             # Something else comes first.
             if event in BIRTHS:
-                self._adopt(ptrace.event_message(tid), process, event)
+                self._adopt(message(tid, event), process, event)
             elif event == ptrace.PTRACE_EVENT_EXEC:
                 # The others are no more; nothing has been entered, or the tracer would know of a thread.
-                self._no_longer_seized(process, but=tid)
-                process.command = proc.command_line(process.pid)
-                self.enter(process)
+                self._no_longer_seized(process)
+                self._openers.pop(process, None)
+                self._replaced(process)
+                return
             if tid in self._told:
                 interrupt(tid)  # again: any stop makes the kernel forget it (ptrace_stop in kernel/signal.c)
             departs = event == ptrace.PTRACE_EVENT_EXIT and tid == process.pid and others_live(tid)
@@ -138,11 +147,34 @@ class TakingOver(ABC):
             for other in self.to_be_taken(process):
                 self._tell(other)
 
-    def _no_longer_seized(self, process: TracedProcess, but: int = 0) -> None:
+    def _caller(self, pid: int, former: int) -> TracedThread | None:
+        """Who has begun another image of process `pid`, whose leader is not known as a thread, or not
+        as one that has been taken over; None if no thread of it has been."""
+        if pid not in self._seized and former in self._seized:
+            self._seized[pid] = self._seized.pop(former)  # it has the leader's place from now on
+            if former in self._told:
+                self._told.discard(former)
+                self._told.add(pid)
+            self._leaderless.discard(self._seized[pid][0])
+        if pid not in self._seized:
+            return self.threads.get(former)
+        process, born = self._seized[pid]
+        if not any(thread.process is process for thread in self.threads.values()):
+            return None
+        return self.threads.get(former) or TracedThread(pid, process, self.layout, born)
+
+    def _replaced(self, old: TracedProcess) -> None:
+        """A process has begun another image before a thread of the one that it was attached to was taken
+        over: that one is none of the run's."""
+        old.memory.close()
+        self.listener.process_replaced(old)
+        self.processes.remove(old)
+        self._next_image(old, old.image)
+
+    def _no_longer_seized(self, process: TracedProcess) -> None:
         for tid in self.to_be_taken(process):
-            if tid != but:
-                del self._seized[tid]
-                self._told.discard(tid)
+            del self._seized[tid]
+            self._told.discard(tid)
 
     def _lost(self, tid: int) -> None:
         """A seized thread has ended, or will without another word."""

@@ -7,7 +7,6 @@ a thread on its own account except through the listener.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -19,7 +18,7 @@ from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
 from livepro.tracee.process import Layout, TracedProcess, TracedThread
 from livepro.tracee.seize import others_live
-from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, killed, unless_killed
+from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, end_all, killed, message, traced, unless_killed
 from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
 from livepro.tracee.waker import Waker
 
@@ -136,9 +135,9 @@ class Tracer(TakingOver):
             return
         event = stop_event(status)
         thread = self.threads.get(tid)
-        if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
-            thread = self._caller(tid, ptrace.event_message(tid))
         try:
+            if thread is None and event == ptrace.PTRACE_EVENT_EXEC:
+                thread = self._caller(tid, message(tid, event))
             if thread is None:
                 self._first_stop(tid, status)
             else:
@@ -154,9 +153,9 @@ class Tracer(TakingOver):
         if event == 0:
             self._signal(thread, number)
         elif event in BIRTHS:
-            self._child(thread, ptrace.event_message(tid), event)
+            self._child(thread, message(tid, event), event)
         elif event == ptrace.PTRACE_EVENT_EXEC:
-            self._exec(thread, ptrace.event_message(tid))
+            self._exec(thread, message(tid, event))
         elif event == ptrace.PTRACE_EVENT_EXIT:
             thread.remember_name()
             self.listener.exiting(thread, in_exec=False)
@@ -202,13 +201,21 @@ class Tracer(TakingOver):
         self.listener.signalled(thread, number)
 
     def _child(self, parent: TracedThread, tid: int, event: int) -> None:
-        self.listener.interrupted(parent)
+        with unless_killed(parent.tid):
+            self.listener.interrupted(parent)
         self._adopt(tid, parent.process, event)
+        child = self._live.get(tid)
+        if child is not None and event == ptrace.PTRACE_EVENT_VFORK:
+            child.suspends = parent.tid
         self.listener.resume(parent)
 
     def _adopt(self, tid: int, parent: TracedProcess, event: int) -> None:
         """A thread or process `tid` was started in `parent`."""
+        if tid in self.threads or tid in self._live:
+            return  # already, since a process ended
         early = self._unclaimed.pop(tid, None)
+        if early is not None and not is_stop(early) and traced(tid):
+            early = None  # the end of another one, which had this number before and whose birth nobody told
         if early is None and not (self._follow and parent.wanted):
             # A child to be let go must have stopped for the listener to prepare it.
             early = os.waitpid(tid, WAIT_FLAGS)[1]
@@ -259,22 +266,6 @@ class Tracer(TakingOver):
             return
         self._start_thread(tid, process, born)
 
-    def _caller(self, pid: int, former: int) -> TracedThread | None:
-        """Who has begun another image of process `pid`, whose leader is not known as a thread, or not
-        as one that has been taken over; None if no thread of it has been."""
-        if pid not in self._seized and former in self._seized:
-            self._seized[pid] = self._seized.pop(former)  # it has the leader's place from now on
-            if former in self._told:
-                self._told.discard(former)
-                self._told.add(pid)
-            self._leaderless.discard(self._seized[pid][0])
-        if pid not in self._seized:
-            return self.threads.get(former)
-        process, born = self._seized[pid]
-        if not any(thread.process is process for thread in self.threads.values()):
-            return None
-        return self.threads.get(former) or TracedThread(pid, process, self.layout, born)
-
     def _exec(self, leader: TracedThread, former: int) -> None:
         """The kernel has killed the other threads and given the caller the leader's tid."""
         old = leader.process
@@ -288,12 +279,16 @@ class Tracer(TakingOver):
         self.listener.gone(caller)
         old.memory.close()
         self.listener.process_ended(old)
+        self._next_image(old, old.image + 1)
+
+    def _next_image(self, old: TracedProcess, image: int) -> None:
+        """Follow a process into the image that it has begun, whose first instruction is yet to run."""
         if not old.wanted or self.leaving:
             del self._live[old.pid]
             with unless_killed(old.pid):
                 ptrace.call(ptrace.PTRACE_DETACH, old.pid)
             return
-        new = TracedProcess(old.pid, old.ppid, old.image + 1, proc.command_line(old.pid), old.options)
+        new = TracedProcess(old.pid, old.ppid, image, proc.command_line(old.pid), old.options)
         self._begin(new, None)
         self._start_thread(new.pid, new)
 
@@ -318,9 +313,17 @@ class Tracer(TakingOver):
             return
         process = self._live.get(tid)
         if process is not None:
+            self._adopt_untold(process)
             del self._live[tid]
             process.ended(status)
             self.listener.process_ended(process)
+
+    def _adopt_untold(self, parent: TracedProcess) -> None:
+        """A process that has ended may have been killed before it could tell of a child: the child has made
+        its first stop, and waits."""
+        for tid, status in list(self._unclaimed.items()):
+            if is_stop(status) and traced(tid) and proc.parent(tid) not in self._live.keys() - {parent.pid}:
+                self._adopt(tid, parent, ptrace.PTRACE_EVENT_FORK)
 
     def note_end(self, tid: int, status: int) -> None:
         """A thread or process has ended while all were let go after an error; nobody is told."""
@@ -379,19 +382,7 @@ class Tracer(TakingOver):
         """Kill whatever is still traced and wait for its end, telling nobody. For a thread
         whose only children are its tracees."""
         self.waker.stop()
-        for process in self.live:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
-        for tid in self.tids:  # one that stands still as it exits does not heed that
-            with contextlib.suppress(ProcessLookupError):
-                ptrace.call(ptrace.PTRACE_CONT, tid)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                tid, status = os.waitpid(-1, WAIT_FLAGS)
-                if is_stop(status):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(tid, signal.SIGKILL)  # it may have been born since
-                        ptrace.call(ptrace.PTRACE_CONT, tid)
+        end_all((process.pid for process in self.live), self.tids)
 
     @property
     def live(self) -> list[TracedProcess]:

@@ -94,10 +94,10 @@ class Templates:
 
     def grow(self) -> None:
         """Take note of instructions met since. The engine's thread adds blocks meanwhile: each is whole once
-        it is among `blocks.blocks`, which the tables' arrays are not."""
+        it is among `blocks`, which the tables' arrays are not."""
         blocks, at = self._blocks, self._instructions
-        for number in range(self._done, len(blocks.blocks)):
-            sizes, code, address = blocks.sizes[number], blocks.codes[number], blocks.blocks[number].address
+        for number in range(self._done, len(blocks)):
+            sizes, code, address = blocks.sizes[number], blocks.codes[number], blocks.addresses[number]
             if at + len(sizes) > len(self.words):
                 grown = np.zeros((2 * (at + len(sizes)), 8), np.uint64)
                 grown[:at] = self.words[:at]

@@ -147,9 +147,9 @@ class TraceConsumer:
             self._said = True
             trace.finished()
 
-    def waits(self) -> None:
+    def keeps(self, *, waiting: bool) -> None:
         """See `livepro.events.pump.Regional`."""
-        self._waiting = True
+        self._waiting = waiting
 
     def bound(
         self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from livepro.analyses import origins, simd
-from livepro.model import Origin, ProcessResult, RunResult
+from livepro.model import CodeLabel, Origin, ProcessResult, RunResult
 from livepro.ui.matrix import LONGEST_NAME, simd_title
 from livepro.ui.tables import GAP, INDENT, Column, Table
 from livepro.ui.text import grouped, percent
@@ -38,7 +38,7 @@ def machines(result: RunResult) -> list[ProcessResult]:
 
 def label_of(origin: str, tier: int) -> str:
     """An origin with its tier, where it could be one of several."""
-    return f"{origin} tier {tier}" if origin == Origin.C1 else origin
+    return CodeLabel(Origin(origin), tier).maker
 
 
 def by_origin(processes: Sequence[ProcessResult]) -> Table:

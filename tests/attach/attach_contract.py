@@ -6,6 +6,7 @@ class TestStepAttach(AttachContract):
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ import livepro
 from fixtures import Builder
 from livepro.attachment import Attachment
 from livepro.linux import ptrace
+from livepro.linux.target import descendants
 
 TURN = 6
 STORED_BEHIND = 3
@@ -188,6 +190,47 @@ class AttachContract:
             others = [(11, spin(100)), (12, spin(200)), (13, spin(300))]
             assert sorted(ended) == sorted([(7, spin(400)), *(others if children else [])])
             assert target.process.communicate(timeout=TIMEOUT) == ("children well\n", "")
+
+    def test_exec_before_anything_is_taken_over(
+        self, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was there is none of the run's: neither its image nor what was found out about it."""
+        call, told = ptrace.call, []
+
+        def late(request: int, tid: int, address: int = 0, data: int = 0) -> None:
+            if request != ptrace.PTRACE_INTERRUPT:
+                call(request, tid, address, data)
+            elif not told:
+                told.append(tid)  # too late: the shell goes on
+                os.write(target.process.stdin.fileno(), b"\n")
+
+        with Target(
+            "sh", "-c", 'echo on; read x; exec "$0" 400 7', builder.hosted("attach_children")
+        ) as target:
+            monkeypatch.setattr(ptrace, "call", late)
+            seen = observe(target.pid, engine=self.engine)
+            assert (seen["warnings"], seen["exit"]) == ([], 7)
+            assert [(p["image"], p["spin"]) for p in seen["processes"]] == [(0, spin(400))]
+
+    @pytest.mark.parametrize("seconds", [0.02, 0.1])
+    def test_a_parent_that_waits_in_vfork(self, seconds: float, builder: Builder) -> None:
+        """It cannot be stopped before its child has memory of its own: taking over and letting go wait."""
+        with Target(builder.hosted("attach_vfork"), "20") as target:
+            for _ in range(4):
+                seen = observe(target.pid, engine=self.engine, children=True, seconds=seconds)
+                assert (seen["exit"], seen["warnings"]) == (None, [])
+            assert target.end() == (7, "children well\n", "")
+
+    def test_a_child_in_its_parents_memory_is_left_to_itself(self, builder: Builder) -> None:
+        with Target(builder.hosted("attach_vfork"), "1500") as target:
+            eventually(lambda: descendants(target.pid))
+            (child,) = descendants(target.pid)
+            seen = observe(target.pid, engine=self.engine, children=True, seconds=0.1)
+            assert seen["warnings"] == [
+                f"Process {child} runs in the memory of its parent, which waits for it (vfork). "
+                "It is not counted."
+            ]
+            assert target.end() == (7, "children well\n", "")
 
     @pytest.mark.parametrize("way", ["detach", "command"])
     def test_a_request_to_stop_that_is_lost(

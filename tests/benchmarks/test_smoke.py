@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from tools import needed
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -144,3 +147,19 @@ def test_turns_are_measured() -> None:
     native = [int(took.replace(",", "")) for _, took, *_ in rows]
     assert native[-1] == sum(native[:-1]) > 0
     assert all(float(plain) > 0 and float(vectors) > 0 for *_, plain, vectors, _ in rows)
+
+
+@pytest.mark.long  # compiles the analyses of three commands
+def test_the_event_stream_is_measured() -> None:
+    needed("valgrind", "valgrind")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.events", "--scale", "small", "gzip"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    heading, row = done.stdout.splitlines()
+    assert heading.split() == ["program", "native", "record", "split", "cachesim", "cachegrind"]
+    assert row.split()[0] == "gzip"
+    assert row.count("x") == 4  # each of them ended as natively, with the same output

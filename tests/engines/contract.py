@@ -195,6 +195,20 @@ class EngineContract:
         first, *others = seen.processes
         assert {p["ppid"] for p in others} == {first["pid"]}
 
+    def test_children_of_who_is_killed_as_it_forks(self, builder: Builder, tmp_path: Path) -> None:
+        """A child whose parent was killed before it could tell of it goes on, and is counted: it stood still,
+        or the run waited for ever for one that there never was."""
+        rounds, least = (3, 900_000) if SLOW else (40, 1000)
+        program = builder.hosted("killed_forking", "-static")
+        seen = observe([program, str(rounds), str(least)], tmp_path / "seen.json", engine=self.engine)
+        assert seen.faults == []
+        for warning in seen.result["warnings"]:  # of the killed ones, which were not at a stop
+            assert "killed without a word" in warning or "counts may be off" in warning
+        exits = [process["exit"] for process in seen.processes]
+        assert seen.result["exit"] == 0
+        assert exits.count(3) == int(seen.stdout) > 0  # how many there are in a round is chance
+        assert len(exits) == 1 + rounds + exits.count(3)
+
     def test_children_ignored(self, builder: Builder, run: Runner) -> None:
         seen = run(builder.hosted("processes", "-static"), children="ignore")
         assert seen.stdout == b"forked 11\nvforked 12\nspawned 13\nsystem 14\n"

@@ -64,7 +64,7 @@ def test_only_growth_is_worth_writing(tmp_path: Path) -> None:
 
 def test_a_module_goes_to_another_place() -> None:
     """The module moved up by 0x100, its cache by 0x30: what leads out of the cache by 0xD0."""
-    parts = persisted().placed(Origin(0x1100, 0x9030, 0x7000), first_cell=5)
+    parts = persisted().placed(Origin(0x1100, 0x9030, 0x7000), first_cell=5, numbers=None)
     assert parts is not None
     hot, cold = parts
     assert hot.view("<i4").tolist() == [0x1008 + 5 * 8, 100 + 0xD0]
@@ -73,10 +73,10 @@ def test_a_module_goes_to_another_place() -> None:
 
 def test_a_module_stays_where_it_cannot_go() -> None:
     there = Origin(0x1000 + (1 << 33), 0x9000, 0x7000)
-    assert persisted().placed(there, 0) is None  # out of reach
+    assert persisted().placed(there, 0, None) is None  # out of reach
     fixed = persisted(out_fields=np.zeros(0, np.int32), fixed_fields=np.array([0], np.int32))
-    assert fixed.placed(there, 0) is None  # an address in 32 bits
-    assert fixed.placed(Origin(0x1000, 0x5000, 0x7000), 0) is not None
+    assert fixed.placed(there, 0, None) is None  # an address in 32 bits
+    assert fixed.placed(Origin(0x1000, 0x5000, 0x7000), 0, None) is not None
 
 
 def test_every_kind_of_field_has_its_array() -> None:

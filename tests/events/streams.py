@@ -80,8 +80,11 @@ def main(output: str, settings: str, *command: str) -> None:
     machine = isa.for_machine(platform.machine())
     sink = Sink()
     recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16))
-    engine = engine_class(options["engine"], machine.name)(machine, EngineOptions(stream=recorder))
-    found = Session(engine, machine).run(command[0], command, dict(os.environb), aslr=False, interval_size=0)
+    kept = Path(options["kept"]) if "kept" in options else None
+    engine = engine_class(options["engine"], machine.name)(machine, EngineOptions(stream=recorder, kept=kept))
+    found = Session(engine, machine).run(
+        command[0], command, dict(os.environb), aslr=options.get("aslr", False), interval_size=0
+    )
     counts = [
         (process.image, thread.instructions(process.table))
         for process in found.processes
@@ -94,6 +97,7 @@ def main(output: str, settings: str, *command: str) -> None:
                 "warnings": found.warnings,
                 "counts": counts,
                 "chunks": recorder.chunks,
+                "put_back": found.stats.get("blocks kept from before", 0),
                 "threads": [
                     list(flatten(thread.image.blocks, np.concatenate(words)))
                     for thread, words in sink.threads.values()

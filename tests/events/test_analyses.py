@@ -164,3 +164,21 @@ def test_all_built_in_analyses_tell_something(tmp_path: Path) -> None:
         assert len(report["analyses"][name]) == len(report["processes"]), name
     counted = [process["instructions"] for process in report["processes"]]
     assert [told["result"]["totals"]["Ir"] for told in report["analyses"]["cachesim"]] == counted
+
+
+def test_memory_of_a_stream_that_waits(builder: Builder, tmp_path: Path) -> None:
+    """With little of it the program waits more often; what analyses see is the same."""
+    fixture = next(f for f in assembly("x86_64") if f.name == "million")
+    for options in ((), ("--stream-memory", "1M")):
+        words = (*options, "--cachesim", "--cachegrind-out-file", "/dev/null", "--json", "run.json")
+        done = livepro("run", "-q", *words, "--", builder.assembly(fixture), cwd=tmp_path)
+        assert done.returncode == 0
+        (told,) = json.loads((tmp_path / "run.json").read_text())["analyses"]["cachesim"]
+        assert told["result"]["totals"]["Ir"] == fixture.instructions == 1_000_000
+    little = livepro(
+        *("run", "--stream-memory", "10K", "--analysis", "pages", "--", "touch", tmp_path / "ran"),
+        cwd=tmp_path,
+    )
+    assert little.returncode == 2
+    assert "10000 bytes are too little for a stream" in little.stderr
+    assert not (tmp_path / "ran").exists()

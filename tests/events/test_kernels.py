@@ -7,6 +7,7 @@ import random
 from collections import Counter, OrderedDict
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,18 @@ if platform.machine() != "x86_64":
 
 from livepro import isa
 from livepro.cachesim.model import EVENTS, CacheSim
+from livepro.cachesim.simulated import Simulated
 from livepro.engines.stream import GOES_ON, INTERRUPTED, PARTIAL, head
 from livepro.engines.stream.blocks import StreamBlocks
+from livepro.engines.stream.recorder import StreamImage, StreamThread
 from livepro.errors import LiveproError
 from livepro.events import Analysis, counting
 from livepro.events.examples import Split, Strides
 from livepro.events.kernels import Kernel
 from livepro.events.replay import flatten
+from livepro.events.spans.feeding import CONDITIONAL, Feed, Slice
+from livepro.events.spans.flattening import Turns
+from livepro.events.spans.listing import Listing
 from livepro.isa.access import Pattern
 
 MACHINE = isa.for_machine("x86_64")
@@ -134,6 +140,56 @@ def test_the_loop_shows_what_plain_python_shows(tmp_path: Path) -> None:
     assert (again["rows"] == state["rows"]).all()
 
 
+class Accesses(Analysis):
+    """Accesses only, in order, with their instructions"""
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": np.zeros((1 << 16, 3), np.int64), "n": np.zeros(1, np.int64)}
+
+    def access(state, thread, instruction, address, size, write):  # type: ignore[no-untyped-def]
+        state.rows[state.n[0]] = (instruction, address, size * 4 + write)
+        state.n[0] += 1
+
+
+class Blocks(Analysis):
+    """Blocks and branches only, in order"""
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": np.zeros((1 << 16, 3), np.int64), "n": np.zeros(1, np.int64)}
+
+    def block(state, thread, instruction, length):  # type: ignore[no-untyped-def]
+        state.rows[state.n[0]] = (0, instruction, length)
+        state.n[0] += 1
+
+    def branch(state, thread, instruction, address, target, taken, kind):  # type: ignore[no-untyped-def]
+        state.rows[state.n[0]] = (1, instruction, target)
+        state.n[0] += 1
+
+
+class Everything(Blocks):
+    """The same, and nothing of each instruction: which takes another loop"""
+
+    def instruction(state, thread, instruction, address, size):  # type: ignore[no-untyped-def]
+        state.n[0] += 0
+
+
+class AllAccesses(Accesses):
+    """The same, and nothing of each instruction: which takes another loop"""
+
+    def instruction(state, thread, instruction, address, size):  # type: ignore[no-untyped-def]
+        state.n[0] += 0
+
+
+@pytest.mark.parametrize(("short", "long"), [(Accesses(), AllAccesses()), (Blocks(), Everything())])
+def test_what_asks_for_less_is_shown_the_same(short: Analysis, long: Analysis, tmp_path: Path) -> None:
+    found, _ = run(short, tmp_path, 300, 1)
+    wanted, events = run(long, tmp_path, 300, 1)
+    assert (found["rows"] == wanted["rows"]).all()
+    assert found["n"][0] == wanted["n"][0] > 300
+    if isinstance(short, Accesses):
+        assert found["n"][0] == sum(kind in "LS" for kind, _, _ in events)
+
+
 class Lru:
     """A set-associative cache, from its definition."""
 
@@ -155,9 +211,22 @@ class Lru:
         return out
 
 
-def test_caches_are_what_their_definition_says(tmp_path: Path) -> None:
-    simulator = CacheSim("512,2,32", "1024,4,32", "4096,4,64")
-    state, events = run(simulator, tmp_path, 400, 5)
+@pytest.mark.parametrize("branches", [False, True])
+def test_caches_are_what_their_definition_says(branches: bool) -> None:
+    known = blocks()
+    image = StreamImage(0, SimpleNamespace(process=None), MACHINE)  # type: ignore[arg-type]
+    image.blocks = known
+    thread = StreamThread(0, None, image, None)  # type: ignore[arg-type]
+    simulator = CacheSim("512,2,32", "1024,4,32", "4096,4,64", branches=branches)
+    consumer = simulator.consumer("cachesim", MACHINE)
+    events: list[Any] = []
+    for part in range(3):
+        words = stream(known, 400, 5 + part)
+        events += flatten(known, words)
+        consumer.see(thread, words.view(np.int64), known.tables())
+    simulated = consumer.finished(image)
+    assert isinstance(simulated, Simulated)
+    table = simulated.table(known.instructions)
     i1, d1, ll = Lru(512, 2, 32), Lru(1024, 4, 32), Lru(4096, 4, 64)
     counts: Counter[str] = Counter()
     before: Any = None
@@ -177,8 +246,7 @@ def test_caches_are_what_their_definition_says(tmp_path: Path) -> None:
                     counts[f"D1m{name}"] += 1
                     counts[f"DLm{name}"] += ll.misses(address, size)
         before = (kind, address, size)
-    found = state["counts"].sum(axis=0)
-    found[0] = np.cumsum(state["runs"]).sum()
+    found = table.sum(axis=0)
     assert dict(zip(EVENTS[:9], found[:9].tolist(), strict=True)) == {
         name: counts[name] for name in EVENTS[:9]
     }
@@ -227,3 +295,33 @@ def test_what_cannot_be_compiled_is_told_with_its_line(tmp_path: Path) -> None:
         LiveproError, match=r"mine.py:Broken cannot be compiled.*test_kernels.py, line \d+: `state.n\[0\] \+="
     ):
         kernel.compile(blocks().tables())
+
+
+def test_who_has_no_events_takes_no_turn() -> None:
+    # Threads take turns at the two arrays: where one had nothing to give, the next one filled those that the
+    # simulator was still reading, and went round in circles.
+    known = blocks()
+    turns = Turns(1 << 12)
+    seen: list[Slice] = []
+
+    class Keeper:
+        def take(self, part: Slice) -> None:
+            seen.append(part)
+
+        def cut(self, retired: int) -> None:
+            raise AssertionError
+
+    listing = Listing()
+    feeds = [Feed(Keeper(), listing, turns, CONDITIONAL) for _ in range(2)]
+    tables = known.tables()
+    feeds[0].see(stream(known, 200, 1).view(np.int64), tables)
+    feeds[0].flush()
+    (first,) = seen
+    kept = first.events.begins[: first.end].tolist()
+    feeds[0].flush()
+    feeds[1].release(tables)
+    feeds[1].see(stream(known, 300, 2).view(np.int64), tables)
+    assert first.events.begins[: first.end].tolist() == kept
+    feeds[1].flush()
+    assert len(seen) == 2
+    assert seen[1].events is not first.events

@@ -23,3 +23,13 @@ def test_nothing_can_be_written_to_a_process_that_has_ended() -> None:
             memory.write(stack.start, here)
         assert memory.read(stack.start, 8) == b""
         memory.close()
+
+
+def test_a_process_that_has_ended_before_it_was_opened_has_no_memory() -> None:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        memory = Memory(process.pid)
+        assert memory.read(4096, 8) == b""
+        with pytest.raises(ProcessLookupError, match="has ended"):
+            memory.write(4096, b"x")
+        memory.close()

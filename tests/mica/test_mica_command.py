@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
 if platform.machine() != "x86_64":
@@ -106,6 +107,35 @@ def test_memory(engine: str, builder: Builder, tmp_path: Path) -> None:
     assert values["memfootprint"][:2] == [100, 2]
     assert values["memstackdist"] == [200, 100, *[0] * 6, 100, *[0] * 12]
     assert values["itypes"][0] == 200
+
+
+def test_misses_of_caches_of_all_sizes(builder: Builder, tmp_path: Path) -> None:
+    """By the comment of walk.S: 100 blocks are read twice; a cache of 128 misses the first reads only."""
+    done = livepro("--analyses", "memstackdist", "--", str(fixture(builder, "walk")), cwd=tmp_path)
+    assert done.returncode == 0
+    rows = [line.split("█")[0].split() for line in done.stderr.splitlines()]
+    assert ["<", "128", "100", "50.0", "%", "8", "KiB", "50.0", "%"] in rows
+    assert ["first", "100", "50.0", "%"] in rows
+
+
+@pytest.mark.parametrize("engine", ["translate", "step"])
+def test_a_region(engine: str, builder: Builder, tmp_path: Path) -> None:
+    """From the second pass of walk.S on: two instructions, 100 turns of four, two that end the pass, three
+    that leave. Its 100 blocks are new again; the first read is at no distance."""
+    program = fixture(builder, "walk")
+    with program.open("rb") as file:
+        (outer,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name("outer")
+    place = f"{program.name}+{outer['st_value']:#x}:2"
+    thread = measured(program, tmp_path, "--engine", engine, "--start-at", place)
+    assert (thread["instructions"], thread["events"]) == (407, 407)
+    values = thread["values"]
+    assert values["memstackdist"] == [100, 100, *[0] * 19]
+    assert values["memfootprint"][:2] == [100, 2]
+    assert values["stride"][:8] == [100, 0, 0, 99, 99, 99, 99, 99]
+    assert values["itypes"][0] == 100
+    refused = livepro("--start-at", place, "--interval-size", "100", "--", str(program), cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "intervals are of the whole run" in refused.stderr
 
 
 def test_mica_reads_its_configuration_and_scripts_its_files(builder: Builder, tmp_path: Path) -> None:

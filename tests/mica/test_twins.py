@@ -19,10 +19,11 @@ from events.test_kernels import MACHINE, stream
 from mica.twins import Twin, events
 
 from livepro.engines.stream.blocks import StreamBlocks
+from livepro.events.spans.crew import Crew
+from livepro.events.spans.feeding import CONDITIONAL, Feed
+from livepro.events.spans.flattening import Turns
 from livepro.mica.builtin import BUILT_IN
-from livepro.mica.crew import Crew
 from livepro.mica.facts import Facts
-from livepro.mica.flattening import Events
 from livepro.mica.settings import ANALYSES, MicaDialect, Settings
 from livepro.mica.thread import Characterised
 
@@ -57,7 +58,11 @@ def blocks() -> StreamBlocks:
 def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> Characterised:
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
     # Side by side where there are more than a few events.
-    out = Characterised(asked, Facts(MACHINE, known, asked.dialect, spec), Events(room), Crew(2, worth=64))
+    facts, turns = Facts(MACHINE, known, asked.dialect, spec), Turns(room)
+    out = Characterised(
+        *(asked, facts, Crew(2, worth=64)),
+        lambda taker: Feed(taker, facts.listing, turns, CONDITIONAL, asked.interval_size),
+    )
     for chunk in chunks:
         out.see(chunk.view(np.int64), known.tables())
     out.finish(known.tables())

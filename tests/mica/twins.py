@@ -15,6 +15,7 @@ from livepro.analyses.itypes import Grouping
 from livepro.engines.stream import COUNT_SHIFT, FLAGS_SHIFT, GOES_ON, INTERRUPTED, PARTIAL
 from livepro.isa.access import READ, WRITE, Pattern, expand
 from livepro.isa.operands import RegisterKind
+from livepro.mica.settings import WINDOWS
 from livepro.model import Flow
 
 MICA_REGISTERS = {RegisterKind.GENERAL, RegisterKind.X87, RegisterKind.MMX, RegisterKind.VECTOR}
@@ -126,7 +127,8 @@ class Twin:
         self.grouping = Grouping(spec)
         self.intervals: list[tuple[int, int, dict[str, list[int]]]] = []
         self.now = 0  # T
-        self.windows = settings.windows
+        one = (settings.ilp_size,) if "ilp_one" in settings.analyses else ()
+        self.windows = (WINDOWS if "ilp" in settings.analyses else ()) + one
         self.clock = [0] * len(self.windows)
         self.fifo: list[deque[int]] = [deque() for _ in self.windows]
         self.register_there: list[dict[str, int]] = [defaultdict(int) for _ in self.windows]

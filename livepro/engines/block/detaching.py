@@ -94,7 +94,9 @@ class Detacher:
     def halted(self, tid: int, text: Text) -> None:
         """A thread that was running has stopped: with the last of them the breakpoints go."""
         self._under_way.discard(tid)
-        if any(self._running[other].text is text for other in self._under_way if other in self._running):
+        # One that waits inside its vfork for a thread which has stopped does not run towards any.
+        waits = {state.thread.process.suspends for state in self._parted if state.text is text}
+        if any(self._running[o].text is text for o in self._under_way - waits if o in self._running):
             return
         parted = [state.thread for state in self._parted if state.text is text]
         self._parted = [state for state in self._parted if state.text is not text]

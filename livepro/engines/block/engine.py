@@ -34,10 +34,11 @@ from livepro.engines.base import EngineOptions, run_free
 from livepro.engines.block.barring import Barrier
 from livepro.engines.block.detaching import Detacher
 from livepro.engines.block.hits import Hits
-from livepro.engines.block.plan import LONGEST, Path
+from livepro.engines.block.plan import LONGEST
 from livepro.engines.block.planning import Planner
 from livepro.engines.block.running import BlockRunner
 from livepro.engines.block.spaces import Spaces
+from livepro.engines.block.terminators import Terminators
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.block.walking import BlockWalk
@@ -82,13 +83,8 @@ class BlockEngine(StepEngine):
         self.detacher = Detacher(
             isa, self.tracer, self._states, running, texts, walk, barrier, self._pc, hits.met
         )
+        self._terminators = Terminators(isa, planner, walk, barrier, self.runner)
         self._lost = 0
-        # The general registers of the thread at hand, as the kernel's vector and as words.
-        self._buffer = isa.registers.structure()
-        self._vector = ptrace.IoVec(ctypes.addressof(self._buffer), ctypes.sizeof(self._buffer))
-        self._where = ctypes.addressof(self._vector)
-        self._view = memoryview(self._buffer).cast("B").cast("Q")
-        self._pc_index = getattr(isa.registers.structure, isa.registers.pc).offset // 8
 
     def run(self) -> None:
         """Run every thread from breakpoint to breakpoint until all have ended."""
@@ -99,8 +95,9 @@ class BlockEngine(StepEngine):
             ptrace.PTRACE_CONT,
             ptrace.PTRACE_SINGLESTEP,
         )
-        kind, registers, pc_index = ptrace.NT_PRSTATUS, self._view, self._pc_index
-        where = ctypes.c_void_p(self._where)
+        terminators = self._terminators
+        kind, registers, pc_index = ptrace.NT_PRSTATUS, terminators.registers, terminators.pc_index
+        where = ctypes.c_void_p(terminators.where)
         states, threads, dispatch = self._running, self.tracer.threads, self.tracer.dispatch
         stops = 0
         try:
@@ -145,9 +142,9 @@ class BlockEngine(StepEngine):
                                 state.carried = True
                                 failed(tid)
                             continue
-                    self._carried(state, path)
+                    terminators.carried(state, path)
                 else:
-                    self._refused(state, path)
+                    terminators.refused(state, path)
         except ChildProcessError:
             pass
         self.stats["stops"] = stops
@@ -186,13 +183,7 @@ class BlockEngine(StepEngine):
         if not self._hits.may_be(state, pc) or not self._hits.by_breakpoint(state):
             return False
         state.suspect = False
-        self._load(state)
-        assert state.block.site is not None
-        path = Path((state.block,), state.block.site.carry)
-        if path.carry(self._view, state.words):
-            self._carried(state, path)
-        else:
-            self._refused(state, path)
+        self._terminators.meet(state)
         return True
 
     def _is_astray(self, state: BlockThread, pc: int) -> bool:
@@ -267,45 +258,6 @@ class BlockEngine(StepEngine):
             state.carried = False
         else:
             self.runner.go(state)
-
-    # -- terminators
-
-    def _load(self, state: BlockThread) -> None:
-        """Read the thread's registers. Raises OSError when it is gone."""
-        ptrace.call(ptrace.PTRACE_GETREGSET, state.thread.tid, ptrace.NT_PRSTATUS, self._where)
-
-    def _carried(self, state: BlockThread, path: Path) -> None:
-        """A thread's path has been walked to its end and the terminator carried out in the
-        registers at hand: count, and go on."""
-        state.owed = False
-        if not path.rows:
-            path.rows = tuple(self.planner.row(state, node) for node in path.nodes)
-        self.walk.walked(state, path.nodes)
-        tid = state.thread.tid
-        if ptrace.raw(ptrace.PTRACE_SETREGSET, tid, ptrace.NT_PRSTATUS, self._where) == -1:
-            failed(tid)
-            return
-        state.carried = True
-        try:
-            self.walk.enter(state, self._view[self._pc_index])
-        except OSError:
-            if not killed(tid):
-                raise
-            return
-        self.runner.go(state)
-
-    def _refused(self, state: BlockThread, path: Path) -> None:
-        """Only the processor can execute the path's terminator: let it, without a breakpoint."""
-        state.owed = False
-        node = path.nodes[-1]
-        assert node.site is not None
-        registers = state.thread.registers()
-        setattr(registers, self.isa.registers.pc, node.site.address)
-        state.thread.set_registers(registers)
-        self.walk.walked(state, path.nodes[:-1])
-        self.walk.stand_at(state, node, len(node.code) - 1)
-        self.barrier.bar(state.text, [node.site], state)
-        self.runner.go(state)
 
     # -- lives
 

@@ -47,9 +47,14 @@ class Sink(Protocol):
         """A thread has ended, or is not recorded any longer."""
 
 
+_ALL_CHUNKS = 8 << 20
+"""Words of the chunks of all threads together, about: many threads have smaller ones."""
+_LEAST_CHUNK = 1 << 13
+
+
 class Recorder:
     """The streams of a run. `chunk_words` is about how many words a thread collects before the sink
-    is given them."""
+    is given them, at most."""
 
     def __init__(self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16) -> None:
         self.sink = sink
@@ -57,6 +62,7 @@ class Recorder:
         self.chunk_words = chunk_words
         self.words = 0
         self.chunks = 0
+        self._running = 0
         self._images: dict[ImageRecord, StreamImage] = {}
         self.threads: list[StreamThread] = []
 
@@ -76,8 +82,19 @@ class Recorder:
         """A thread begins."""
         found = StreamThread(len(self.threads), thread, self.image(record, isa), record)
         self.threads.append(found)
+        self._running += 1
         self.sink.begin(found)
         return found
+
+    @property
+    def share(self) -> int:
+        """How many words the thread that has just begun collects."""
+        return min(self.chunk_words, max(_LEAST_CHUNK, _ALL_CHUNKS // max(self._running, 1)))
+
+    def end(self, thread: StreamThread) -> None:
+        """A thread has ended, or is let go: all of it has been delivered."""
+        self._running -= 1
+        self.sink.end(thread)
 
     def deliver(self, thread: StreamThread, words: Words) -> None:
         """Give the sink the next whole records of a thread."""

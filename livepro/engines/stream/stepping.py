@@ -148,4 +148,4 @@ class StepTrace:
     def end(self) -> None:
         """The thread has ended."""
         self.flush()
-        self._recorder.sink.end(self._stream)
+        self._recorder.end(self._stream)

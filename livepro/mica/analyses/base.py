@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from livepro.events.spans.feeding import Slice
     from livepro.mica.facts import Facts
-    from livepro.mica.flattening import Events
-
-
-class Slice(NamedTuple):
-    """Events `begin` to `end`, and with them the branches `first_branch` to `last_branch`."""
-
-    events: Events
-    begin: int
-    end: int
-    first_branch: int
-    last_branch: int
 
 
 class Analysis:
@@ -25,6 +15,9 @@ class Analysis:
 
     additive: ClassVar[bool] = True
     """Whether the numbers of intervals, and those of threads, add up to those of the whole."""
+
+    effort: ClassVar[int] = 1
+    """About how many times as long as the least of the analyses it takes over the same events."""
 
     def see(self, part: Slice, facts: Facts) -> None:
         """Take in a slice of events."""

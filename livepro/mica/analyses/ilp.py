@@ -3,6 +3,13 @@
 An instruction can begin once what it reads is there: t = max(clock, availability of its registers and
 blocks of memory); what it writes is there at t + 1. The window holds W instructions in order; when it is
 full the clock advances by one, and the instructions at its head that are done leave.
+
+Instructions leave in order: the head is the first one that begins at the clock or later. Nothing begins
+later than one after the latest begin so far, so that the first instruction to begin at a time can be noted as
+it comes, and the new head is looked up, without a branch that would be hard to predict.
+
+The loop has four windows side by side, written out, so that their times are in registers. Windows that
+nobody asked for repeat the last one.
 """
 
 # mypy: ignore-errors
@@ -12,100 +19,162 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from livepro.mica.analyses.base import Analysis, Slice
-from livepro.mica.facts import Facts
-from livepro.mica.flattening import WRITE
+from livepro.events.spans.feeding import Slice
+from livepro.events.spans.operand import WRITE, instruction_of, size_of, slot_of
+from livepro.mica.analyses.base import Analysis
+from livepro.mica.facts import FIRST, Facts
 from livepro.mica.settings import Settings
 from livepro.mica.tables import EMPTY, doubled, empty, find, full
+
+LANES = 4
+"""Windows side by side."""
+_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)  # an unsigned index needs no test for being negative
+_LARGEST_OPERAND = 64
+"""Bytes of the largest operand of an instruction whose block is a span with others: a block of memory each,
+at most. (Larger areas are spans of their own, of no more than MOST_KEYS bytes.)"""
 
 
 @njit(nogil=True, cache=True)
 def consume(
-    instructions, operands_at, addresses, sizes, slots, begin, stop,
-    reads_at, writes_at, registers, shift,
-    windows, clock, cycles, ring, heads, filled, available, keys, values, used,
+    begins, ends, operands_at, addresses, operands, begin, stop,
+    reads_at, writes_at, registers, registers_of, shift,
+    windows, clock, fills, latest, tail_at, first_at, available, keys, values, used,
 ):  # fmt: skip
-    n = len(windows)
-    start = np.empty(n, np.int64)
-    for e in range(begin, stop):
-        if full(keys, used[0]):
-            return e
-        i = instructions[e]
-        for w in range(n):
-            start[w] = clock[w]
-        for r in range(reads_at[i], writes_at[i]):
-            register = registers[r]
-            for w in range(n):
-                if available[register, w] > start[w]:
-                    start[w] = available[register, w]
-        o0, o1 = operands_at[e], operands_at[e + 1]
-        for o in range(o0, o1):
-            if slots[o] != WRITE and sizes[o] > 0:
-                for block in range(addresses[o] >> shift, (addresses[o] + sizes[o] - 1 >> shift) + 1):
-                    at = find(keys, block)
-                    if keys[at] == block:
-                        for w in range(n):
-                            if values[at, w] > start[w]:
-                                start[w] = values[at, w]
-        for r in range(writes_at[i], reads_at[i + 1]):
-            register = registers[r]
-            for w in range(n):
-                available[register, w] = start[w] + 1
-        for o in range(o0, o1):
-            if slots[o] == WRITE and sizes[o] > 0:
-                for block in range(addresses[o] >> shift, (addresses[o] + sizes[o] - 1 >> shift) + 1):
-                    at = find(keys, block)
-                    if keys[at] != block:
-                        keys[at] = block
-                        used[0] += 1
-                    for w in range(n):
-                        values[at, w] = start[w] + 1
-        for w in range(n):
-            size = windows[w]
-            head, many = heads[w], filled[w]
-            tail = head + many
-            ring[w, tail if tail < size else tail - size] = start[w]
-            many += 1
-            if many == size:
-                clock[w] += 1
-                cycles[w] += 1
-                now = clock[w]
-                while many > 0 and ring[w, head] < now:
-                    head += 1
-                    if head == size:
-                        head = 0
-                    many -= 1
-            heads[w], filled[w] = head, many
-    return stop
+    """`first_at` has the number of the first instruction that begins at a time (by time, modulo), `latest`
+    the latest time at which one has begun."""
+    length = len(first_at) // LANES
+    mask = length - 1
+    tail = tail_at[0]
+    w0, w1, w2, w3 = windows[0], windows[1], windows[2], windows[3]
+    c0, c1, c2, c3 = clock[0], clock[1], clock[2], clock[3]
+    f0, f1, f2, f3 = fills[0], fills[1], fills[2], fills[3]
+    m0, m1, m2, m3 = latest[0], latest[1], latest[2], latest[3]
+    goes_on = stop
+    for s in range(begin, stop):
+        o, last = operands_at[s], operands_at[s + 1]
+        if full(len(keys), used[0] + _LARGEST_OPERAND * (last - o)):
+            goes_on = s
+            break
+        for i in range(begins[s], ends[s]):
+            s0, s1, s2, s3 = c0, c1, c2, c3
+            # Two registers read and one written, of which some stand for nothing; the others are rare.
+            usual = registers_of[i]
+            register = np.uint64(LANES * (usual & 0xFFFF))
+            s0 = max(s0, available[register])
+            s1 = max(s1, available[register + _1])
+            s2 = max(s2, available[register + _2])
+            s3 = max(s3, available[register + _3])
+            register = np.uint64(LANES * (usual >> 16 & 0xFFFF))
+            s0 = max(s0, available[register])
+            s1 = max(s1, available[register + _1])
+            s2 = max(s2, available[register + _2])
+            s3 = max(s3, available[register + _3])
+            if usual >> 48:
+                for r in range(reads_at[i], writes_at[i]):
+                    register = np.uint64(LANES * (registers[r] + FIRST))
+                    s0 = max(s0, available[register])
+                    s1 = max(s1, available[register + _1])
+                    s2 = max(s2, available[register + _2])
+                    s3 = max(s3, available[register + _3])
+            while o < last and instruction_of(operands[o]) == i and slot_of(operands[o]) < WRITE:
+                size = size_of(operands[o])
+                if size > 0:
+                    for block in range(addresses[o] >> shift, (addresses[o] + size - 1 >> shift) + 1):
+                        at = find(keys, block)
+                        if keys[at] == block:
+                            row = np.uint64(at)
+                            s0 = max(s0, values[row, 0])
+                            s1 = max(s1, values[row, 1])
+                            s2 = max(s2, values[row, 2])
+                            s3 = max(s3, values[row, 3])
+                o += 1
+            register = np.uint64(LANES * (usual >> 32 & 0xFFFF))
+            available[register] = s0 + 1
+            available[register + _1] = s1 + 1
+            available[register + _2] = s2 + 1
+            available[register + _3] = s3 + 1
+            if usual >> 48:
+                for r in range(writes_at[i], reads_at[i + 1]):
+                    register = np.uint64(LANES * (registers[r] + FIRST))
+                    available[register] = s0 + 1
+                    available[register + _1] = s1 + 1
+                    available[register + _2] = s2 + 1
+                    available[register + _3] = s3 + 1
+            while o < last and instruction_of(operands[o]) == i:
+                size = size_of(operands[o])
+                if size > 0:
+                    for block in range(addresses[o] >> shift, (addresses[o] + size - 1 >> shift) + 1):
+                        at = find(keys, block)
+                        if keys[at] != block:
+                            keys[at] = block
+                            used[0] += 1
+                        row = np.uint64(at)
+                        values[row, 0] = s0 + 1
+                        values[row, 1] = s1 + 1
+                        values[row, 2] = s2 + 1
+                        values[row, 3] = s3 + 1
+                o += 1
+            # (What is noted for the time behind the latest holds once something begins there.)
+            first_at[np.uint64(m0 + 1 & mask)] = tail
+            first_at[np.uint64((m1 + 1 & mask) + length)] = tail
+            first_at[np.uint64((m2 + 1 & mask) + 2 * length)] = tail
+            first_at[np.uint64((m3 + 1 & mask) + 3 * length)] = tail
+            m0 += s0 > m0
+            m1 += s1 > m1
+            m2 += s2 > m2
+            m3 += s3 > m3
+            tail += 1
+            if tail == f0:
+                c0 += 1
+                f0 = w0 + (first_at[np.uint64(c0 & mask)] if c0 <= m0 else tail)
+            if tail == f1:
+                c1 += 1
+                f1 = w1 + (first_at[np.uint64((c1 & mask) + length)] if c1 <= m1 else tail)
+            if tail == f2:
+                c2 += 1
+                f2 = w2 + (first_at[np.uint64((c2 & mask) + 2 * length)] if c2 <= m2 else tail)
+            if tail == f3:
+                c3 += 1
+                f3 = w3 + (first_at[np.uint64((c3 & mask) + 3 * length)] if c3 <= m3 else tail)
+    tail_at[0] = tail
+    clock[0], clock[1], clock[2], clock[3] = c0, c1, c2, c3
+    fills[0], fills[1], fills[2], fills[3] = f0, f1, f2, f3
+    latest[0], latest[1], latest[2], latest[3] = m0, m1, m2, m3
+    return goes_on
 
 
 class Ilp(Analysis):
-    """Cycles in windows of several sizes. Values: a number of cycles for each window."""
+    """Cycles in at most LANES windows of several sizes. Values: a number of cycles for each window."""
+
+    effort = 30
 
     def __init__(self, settings: Settings, windows: tuple[int, ...]) -> None:
-        n = len(windows)
         self._shift = settings.block_size
-        self._windows = np.array(windows, np.int64)
-        self._clock = np.zeros(n, np.int64)
-        self._cycles = np.zeros(n, np.int64)
-        self._ring = np.zeros((n, max(windows)), np.int64)
-        self._heads = np.zeros(n, np.int64)
-        self._filled = np.zeros(n, np.int64)
-        self._available = np.zeros((64, n), np.int64)
-        self._table = empty(n)
+        self._asked = len(windows)
+        self._windows = np.array((*windows, *[windows[-1]] * (LANES - len(windows))), np.int64)
+        self._clock = np.zeros(LANES, np.int64)
+        self._began = np.zeros(LANES, np.int64)
+        self._fills = self._windows.copy()
+        self._tail = np.zeros(1, np.int64)
+        self._latest = np.full(LANES, -1, np.int64)
+        # Times from the clock to one behind the latest, which a window's longest chain is ahead.
+        self._first_at = np.zeros(LANES << (max(windows) + 1).bit_length(), np.int64)
+        self._available = np.zeros(64 * LANES, np.int64)
+        self._table = empty(LANES)
         self._used = np.zeros(1, np.int64)
 
     def see(self, part: Slice, facts: Facts) -> None:
-        if len(self._available) < facts.registers_known:
-            more = np.zeros((2 * facts.registers_known, len(self._windows)), np.int64)
+        if len(self._available) < LANES * (facts.registers_known + FIRST):
+            more = np.zeros(2 * LANES * (facts.registers_known + FIRST), np.int64)
             more[: len(self._available)] = self._available
             self._available = more
         events, at = part.events, part.begin
         while True:
             at = consume(
-                *(events.instructions, events.operands_at, events.addresses, events.sizes, events.slots),
-                *(at, part.end, facts.reads_at, facts.writes_at, facts.registers, self._shift),
-                *(self._windows, self._clock, self._cycles, self._ring, self._heads, self._filled),
+                *(events.begins, events.ends, events.operands_at, events.addresses, events.operands),
+                *(at, part.end),
+                *(facts.reads_at, facts.writes_at, facts.registers, facts.usual, self._shift),
+                *(self._windows, self._clock, self._fills, self._latest, self._tail, self._first_at),
                 *(self._available, *self._table, self._used),
             )
             if at == part.end:
@@ -113,10 +182,10 @@ class Ilp(Analysis):
             self._table = doubled(*self._table)
 
     def values(self) -> list[int]:
-        return self._cycles.tolist()
+        return (self._clock - self._began)[: self._asked].tolist()
 
     def next_interval(self) -> None:
-        self._cycles[:] = 0
+        self._began[:] = self._clock
         if self._used[0]:
             self._table[0][:] = EMPTY
             self._used[0] = 0

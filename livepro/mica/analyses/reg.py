@@ -10,45 +10,57 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from livepro.mica.analyses.base import Analysis, Slice
-from livepro.mica.analyses.itypes import grown
+from livepro.events.spans.column import grown
+from livepro.events.spans.feeding import Slice
+from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import Facts
 
 AGES = (1, 2, 4, 8, 16, 32, 64)
+U = np.uint64  # an unsigned index needs no test for being negative
+_0, _1 = U(0), U(1)
 MOST = 127
 """Ages and uses are counted up to this."""
 
 
 @njit(nogil=True, cache=True)
 def consume(
-    instructions, begin, stop, counts_of, reads_at, writes_at, registers, state, totals, ages, uses, born
+    begins, ends, begin, stop, counts_of, reads_at, writes_at, registers, state, totals, ages, uses, born
 ):
-    now = state[0]
-    for e in range(begin, stop):
-        i = instructions[e]
-        now += 1
-        totals[0] += counts_of[i]
-        middle = writes_at[i]
-        for r in range(reads_at[i], middle):
-            register = registers[r]
-            age = now - born[register] if born[register] else 0
-            ages[age if age < MOST else MOST] += 1
-            uses[register, 0] += 1
-            uses[register, 1] = 1
-        for r in range(middle, reads_at[i + 1]):
-            register = registers[r]
-            if uses[register, 1]:
-                totals[1] += 1
-                totals[2] += uses[register, 0] if uses[register, 0] < MOST else MOST
-            uses[register, 0] = 0
-            uses[register, 1] = 1
-            born[register] = now
-    state[0] = now
+    now, operands, ended, used = state[0], totals[0], totals[1], totals[2]
+    for s in range(U(begin), U(stop)):
+        i, end = U(begins[s]), U(ends[s])
+        r = U(reads_at[i])
+        while i < end:
+            now += 1
+            operands += counts_of[i]
+            middle = U(writes_at[i])
+            i += _1
+            while r < middle:
+                register = U(registers[r])
+                r += _1
+                written = born[register]
+                age = now - written if written else 0
+                ages[U(min(age, MOST))] += 1
+                uses[register, _0] += 1
+                uses[register, _1] = 1
+            last = U(reads_at[i])
+            while r < last:
+                register = U(registers[r])
+                r += _1
+                if uses[register, _1]:
+                    ended += 1
+                    used += min(uses[register, _0], MOST)
+                uses[register, _0] = 0
+                uses[register, _1] = 1
+                born[register] = now
+    state[0], totals[0], totals[1], totals[2] = now, operands, ended, used
 
 
 class Reg(Analysis):
     """Values: operands, values that have ended, their uses, reads, and reads of an age of at most 1, 2, 4 ...
     64."""
+
+    effort = 15
 
     def __init__(self) -> None:
         self._state = np.zeros(1, np.int64)
@@ -61,7 +73,7 @@ class Reg(Analysis):
         self._uses = grown(self._uses, facts.registers_known)
         self._born = grown(self._born, facts.registers_known)
         consume(
-            *(part.events.instructions, part.begin, part.end),
+            *(part.events.begins, part.events.ends, part.begin, part.end),
             *(facts.operands, facts.reads_at, facts.writes_at, facts.registers),
             *(self._state, self._totals, self._ages, self._uses, self._born),
         )

@@ -11,52 +11,48 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from livepro.mica.analyses.base import Analysis, Slice
-from livepro.mica.analyses.itypes import grown
+from livepro.events.spans.column import grown
+from livepro.events.spans.feeding import Slice
+from livepro.events.spans.operand import WRITE, instruction_of, size_of, slot_of
+from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import Facts
-from livepro.mica.flattening import WRITE
 
+U = np.uint64  # an unsigned index needs no test for being negative
+_0, _1 = U(0), U(1)
 LIMITS = (0, 8, 64, 512, 4096, 32768, 262144)
 
 
 @njit(nogil=True, cache=True)
 def bucket(distance):
-    """The first of LIMITS that a distance is not beyond, 7 if it is beyond all."""
-    if distance == 0:
-        return 0
-    limit, n = 8, 1
-    while n < 7 and distance > limit:
-        limit <<= 3
-        n += 1
-    return n
+    """How many of LIMITS a distance is beyond; without a branch, which would be hard to predict."""
+    n = (distance > 0) + (distance > 8) + (distance > 64) + (distance > 512)
+    return n + (distance > 4096) + (distance > 32768) + (distance > 262144)
 
 
 @njit(nogil=True, cache=True)
 def consume(
-    instructions, operands_at, addresses, sizes, slots, begin, stop, sites, locals_, globals_, counts, by_site
+    addresses, operands, begin, stop, sites, locals_, globals_, counts, by_site
 ):  # fmt: skip
-    for e in range(begin, stop):
-        o0, o1 = operands_at[e], operands_at[e + 1]
-        if o0 == o1:
-            continue
-        site = sites[instructions[e]]
-        for o in range(o0, o1):
-            slot = slots[o]
-            kind = 1 if slot == WRITE else 0
-            address = addresses[o]
-            near, far = bucket(abs(address - locals_[site, slot])), bucket(abs(address - globals_[kind]))
-            counts[kind, 0, near] += 1
-            counts[kind, 1, far] += 1
-            by_site[site, kind, 0, near] += 1
-            by_site[site, kind, 1, far] += 1
-            last = address + sizes[o] - 1
-            locals_[site, slot] = last
-            globals_[kind] = last
+    for o in range(U(begin), U(stop)):
+        operand = operands[o]
+        site, slot = U(sites[U(instruction_of(operand))]), U(min(slot_of(operand), WRITE))
+        kind = U(slot == WRITE)
+        address = addresses[o]
+        near, far = U(bucket(abs(address - locals_[site, slot]))), U(bucket(abs(address - globals_[kind])))
+        counts[kind, _0, near] += 1
+        counts[kind, _1, far] += 1
+        by_site[site, kind, _0, near] += 1
+        by_site[site, kind, _1, far] += 1
+        last = address + size_of(operand) - 1
+        locals_[site, slot] = last
+        globals_[kind] = last
 
 
 class Stride(Analysis):
     """Values: reads; local and global strides of reads of at most 0, 8, 64 ... 262144 bytes; the same of
     writes."""
+
+    effort = 6
 
     def __init__(self) -> None:
         self._locals = np.zeros((1024, 3), np.int64)
@@ -70,8 +66,8 @@ class Stride(Analysis):
         self.by_site = grown(self.by_site, facts.sites_known)
         events = part.events
         consume(
-            *(events.instructions, events.operands_at, events.addresses, events.sizes, events.slots),
-            *(part.begin, part.end, facts.sites),
+            *(events.addresses, events.operands),
+            *(events.operands_at[part.begin], events.operands_at[part.end], facts.sites),
             *(self._locals, self._globals, self._counts, self.by_site),
         )
 

@@ -39,7 +39,7 @@ class TranslateTrace:
         self._recorded: bool | None = None
         self._repeating: Any = None
         self._stepped: tuple[Fragment, int, list[tuple[Access, list[int]]]] | None = None
-        self._begin = layout.RECORDS_END // 8 - min(recorder.chunk_words, _LARGEST)
+        self._begin = layout.RECORDS_END // 8 - min(recorder.share, _LARGEST)
         words[_AT] = self._begin * 8
 
     # -- the records in the area, as indices into `words`
@@ -162,4 +162,4 @@ class TranslateTrace:
     def end(self) -> None:
         """The thread has ended, or is let go: all its records are whole."""
         self._recorder.deliver(self._stream, np.array(self._words[self._begin : self._end]))
-        self._recorder.sink.end(self._stream)
+        self._recorder.end(self._stream)

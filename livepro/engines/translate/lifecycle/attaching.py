@@ -67,7 +67,10 @@ class Attacher:
         """Do what can be done for a process that is attached to while it runs unwatched."""
         if not process.measured:
             return
-        self._calls.look_ahead(process)
+        try:
+            self._calls.look_ahead(process)
+        except ProcessLookupError:
+            return  # it has ended, or begun another image, as the next stop will tell
         self._entering[process] = [m for m in process.space.mappings if m.executable]
         if self._persisted is not None:
             self._foreseen[process] = self._waited_in(process)

@@ -96,11 +96,22 @@ class ThreadLives:
                 clock.freeze(BETWEEN)
         self._meter.enrol(state)
         self._table.states[thread.tid] = state
+        placed = False
+        try:
+            placed = self._place(state, address)
+        finally:
+            if not placed:  # killed: nothing of where it stands was executed by it, but by its parent
+                state.mode = Mode.PARTED
+
+    def _place(self, state: TranslatedThread, address: int) -> bool:
+        """Put a thread, whose area is at `address`, where it goes on in its code cache. False if it has been
+        killed."""
+        thread, space, backend = state.thread, state.space, self._backend
         if thread.attached:
             self._attacher.open_foreseen(state)
             if self._attacher.take(state):
                 backend.enter_area(thread.tid, address, state.words)
-                return
+                return True
         pc = self._pc.of(thread.tid)
         place = space.memory.locate(pc)
         if place is not None:
@@ -114,8 +125,8 @@ class ThreadLives:
         start = self._room.translate(state, pc, eager=0 if thread.attached else EAGER)
         if start is None:
             self._native.prepare(state, pc)  # it will fault there
-        else:
-            self._pc.lead(thread.tid, start)
+            return True
+        return self._pc.lead(thread.tid, start)
 
     def _record(self, state: TranslatedThread) -> None:
         """Begin a thread's event stream, if there are any."""

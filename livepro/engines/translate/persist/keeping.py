@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+import livepro.engines.stream
 import livepro.isa
+from livepro.engines.stream.blocks import NO_BLOCKS, KeptBlocks
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
@@ -17,6 +19,8 @@ from livepro.engines.translate.persist.module import (
     Array,
     Origin,
     PersistedModule,
+    number,
+    numbers_of,
     order_by_heat,
     renumber,
 )
@@ -61,8 +65,8 @@ class PersistedCache:
     """The modules kept in a directory for one way to emit (`kind`)."""
 
     def __init__(self, directory: Path, kind: str) -> None:
-        here = Path(__file__).parents[1]
-        self._artifacts = ArtifactStore(directory, kind, here, Path(livepro.isa.__file__).parent)
+        here, stream = Path(__file__).parents[1], Path(livepro.engines.stream.__file__).parent
+        self._artifacts = ArtifactStore(directory, kind, here, stream, Path(livepro.isa.__file__).parent)
         self._known: dict[str, int] = {}
         self._lately: dict[str, PersistedModule] = {}
         self._fetched: dict[tuple[int, Mapping], tuple[str, PersistedModule | None] | None] = {}
@@ -120,7 +124,9 @@ def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
     cell = space.registry.cells.first + len(space.registry.cells)
     if not space.flusher.has_room_for(len(persisted), len(persisted.image)):
         return False
-    parts = persisted.placed(_origin(space, cache), cell)
+    recording, start = space.emitter.recording, _origin(space, cache).module
+    numbers = None if recording is None else recording.blocks.put_back(persisted.recorded, start)
+    parts = persisted.placed(_origin(space, cache), cell, numbers)
     if parts is None:
         return False
     hot, cold = parts
@@ -222,6 +228,7 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
     by_slot[slots] = ranks
     renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
     sources = [block.source for block in blocks]
+    records = _recorded(space, image, fields["record_fields"], start)
 
     link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
     link_targets = after("link_targets", _offsets((target for _, target in record.links), start))
@@ -276,4 +283,18 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
         landing_likely=flags,
         tables=after("tables", _offsets(record.tables, start)),
         origin=np.array([where.module, where.cache, where.data], np.int64),
+        **{f"record_{part}": values for part, values in records._asdict().items()},
     )
+
+
+def _recorded(space: CodeCache, image: Array, fields: Array, start: int) -> KeptBlocks:
+    """The blocks that an image records, which it then names by their order here."""
+    recording = space.emitter.recording
+    if recording is None:
+        return NO_BLOCKS
+    blocks = recording.blocks
+    numbers = np.unique(numbers_of(image, fields))
+    places = np.zeros(len(blocks), np.int64)
+    places[numbers] = np.arange(len(numbers))
+    number(image, fields, places)
+    return blocks.kept(numbers, start)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.stream.blocks import KeptBlocks, ranges
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.isa.kinds import parse
@@ -43,7 +44,7 @@ class PersistedModule:
     """The bytes (uint8) of the cache's two parts behind each other."""
 
     out_fields: Array
-    """Positions in `image` (int64) of the fields of kind `Field.OUT`; so the next seven, for other kinds."""
+    """Positions in `image` (int64) of the fields of kind `Field.OUT`; so the next eight, for other kinds."""
     cell_fields: Array
     slot_fields: Array
     data_fields: Array
@@ -51,6 +52,7 @@ class PersistedModule:
     negated_fields: Array
     fixed_fields: Array
     inside_fields: Array
+    record_fields: Array
 
     ranks: Array
     """By row: which of the module's slots is its own, counted from 0 (`order_by_heat`)."""
@@ -101,12 +103,33 @@ class PersistedModule:
     origin: Array
     """An `Origin`: where all this was."""
 
+    record_pcs: Array
+    """The blocks that the record fields name, by their numbers: the first of the parts of `KeptBlocks`, whose
+    names follow (all are empty where nothing is recorded)."""
+    record_lengths: Array
+    record_steps: Array
+    record_code: Array
+    record_words: Array
+    record_flows: Array
+    record_targets: Array
+    record_accesses: Array
+    record_patterns: Array
+    record_sizes: Array
+    record_kinds: Array
+    record_lanes: Array
+
     def __len__(self) -> int:
         return len(self.pcs)
 
-    def placed(self, there: Origin, first_cell: int) -> tuple[Array, Array] | None:
-        """The image's two parts (uint8) for another place, its first block counting in
-        `first_cell`. None where it cannot be: a displacement would not reach."""
+    @property
+    def recorded(self) -> KeptBlocks:
+        """The blocks of the event stream that it names."""
+        return KeptBlocks(*(getattr(self, f"record_{part}") for part in KeptBlocks._fields))
+
+    def placed(self, there: Origin, first_cell: int, numbers: Array | None) -> tuple[Array, Array] | None:
+        """The image's two parts (uint8) for another place, its first block counting in `first_cell`; the
+        blocks that it records have these `numbers` there (None: it records nothing). None where it cannot be:
+        a displacement would not reach."""
         module, cache, data = (int(value) for value in self.origin)
         moved = there.module - module
         if moved and (len(self.fixed_fields) or len(self.inside_fields)):
@@ -122,6 +145,8 @@ class PersistedModule:
         _add(image, self.inside_fields, np.int32, there.cache - cache)
         _add(image, self.address_fields, np.int64, moved)
         _add(image, self.negated_fields, np.int64, -moved)
+        if numbers is not None:
+            number(image, self.record_fields, numbers)
         hot = int(self.hot[0])
         return image[:hot], image[hot:]
 
@@ -182,9 +207,7 @@ class PersistedModule:
 
 def _ranges(values: Array, at: Array, lengths: Array) -> bytes:
     """The bytes of `lengths[i]` values from `at[i]` on, for all i one after the other."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    where = np.repeat(at - ends + lengths, lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
-    found: bytes = values[where].tobytes()
+    found: bytes = values[ranges(at, lengths)].tobytes()
     return found
 
 
@@ -236,6 +259,16 @@ def renumber(image: Array, cells: Array, slots: Array, ranks: Array) -> None:
     _scatter(image, slots, named.astype(np.int32))
 
 
+def numbers_of(image: Array, records: Array) -> Array:
+    """The numbers of the blocks that an image records, field by field (int64)."""
+    return _gather(image, records, np.int32).astype(np.int64)
+
+
+def number(image: Array, records: Array, numbers: Array) -> None:
+    """Let an image record `numbers[n]` instead of each block n."""
+    _scatter(image, records, numbers[numbers_of(image, records)].astype(np.int32))
+
+
 FIELD_ARRAYS = {
     Field.OUT: "out_fields",
     Field.CELL: "cell_fields",
@@ -245,4 +278,5 @@ FIELD_ARRAYS = {
     Field.NEGATED: "negated_fields",
     Field.FIXED: "fixed_fields",
     Field.INSIDE: "inside_fields",
+    Field.RECORD: "record_fields",
 }

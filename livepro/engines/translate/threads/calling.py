@@ -30,14 +30,19 @@ from livepro.tracee.stops import next_stop
 
 
 def find_gadget(process: TracedProcess, instruction: bytes) -> int:
-    """The address of a system call `instruction` in a program's code. Raises LiveproError."""
+    """The address of a system call `instruction` in a program's code. Raises LiveproError if there is none,
+    ProcessLookupError if there is no code either: the process has ended, or begun another image."""
+    readable = False
     mappings = [m for m in process.space.mappings if m.executable and m.readable]
     for mapping in sorted(mappings, key=lambda m: (m.path != "[vdso]", "libc" not in m.path)):
         if mapping.stable_code and mapping.path != "[vsyscall]":
             code = process.memory.read(mapping.start, mapping.end - mapping.start)
+            readable |= bool(code)
             at = code.find(instruction)
             if at >= 0:
                 return mapping.start + at
+    if not readable:
+        raise ProcessLookupError(f"process {process.pid} has no code any more")
     raise LiveproError(
         "There is no system call instruction in the program's code, through which memory could be mapped.",
         "Use `--engine block` or `--engine step`.",
@@ -113,7 +118,7 @@ class TargetCalls:
 
     def look_ahead(self, process: TracedProcess) -> None:
         """Look for a system call instruction in a process that is about to be attached to. Raises
-        LiveproError if there is none."""
+        LiveproError if there is none, ProcessLookupError if the process is gone."""
         self._gadgets[process] = find_gadget(process, self._backend.system_call)
 
     def by(self, process: TracedProcess, tid: int) -> StoppedThreadCalls:

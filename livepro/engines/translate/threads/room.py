@@ -30,9 +30,11 @@ def open_persisted_cache(
     isa: Isa, options: EngineOptions, backend: Backend, watched: dict[int, int | None], countdown: Countdown
 ) -> PersistedCache | None:
     """Where translations are kept, if they are to be."""
-    if options.kept is None or options.stream is not None or not backend.movable:
+    if options.kept is None or not backend.movable:
         return None
-    return PersistedCache(options.kept, repr((isa.name, int(countdown), sorted(watched.items(), key=str))))
+    recorded = options.stream is not None
+    kind = repr((isa.name, int(countdown), recorded, sorted(watched.items(), key=str)))
+    return PersistedCache(options.kept, kind)
 
 
 class CacheRoom:

@@ -108,7 +108,7 @@ class ProgramCounter:
             failed(tid)  # else it is indeed there
         return pc & ALL_64
 
-    def lead(self, tid: int, address: int) -> None:
-        """Have a stopped thread run on from an address. Raises OSError if it cannot be led there."""
-        if self._write(tid, address) == -1:
-            failed(tid)
+    def lead(self, tid: int, address: int) -> bool:
+        """Have a stopped thread run on from an address. False if it has been killed; raises OSError if it
+        cannot be led there."""
+        return self._write(tid, address) != -1 or not failed(tid)

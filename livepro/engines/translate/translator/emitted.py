@@ -48,6 +48,8 @@ class Field(IntEnum):
     """32 bits: an address of the program's. It fits only programs below 2 GiB, which never move."""
     INSIDE = 7
     """32 bits: an address in the cache, which is below 2 GiB."""
+    RECORD = 8
+    """32 bits: the number of a block in the event stream."""
 
 
 HERE = 4

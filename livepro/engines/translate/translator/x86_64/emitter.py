@@ -8,7 +8,6 @@ spill words of the thread's area and give it back before the next boundary.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from livepro.engines.translate.translator.x86_64.counter import (
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
 from livepro.engines.translate.translator.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 from livepro.engines.translate.translator.x86_64.refilling import Refilling
+from livepro.engines.translate.translator.x86_64.relocation import load_target, push_return, relocated
 from livepro.engines.translate.translator.x86_64.repeating import repeat
 from livepro.engines.translate.translator.x86_64.tables import branch_by_table, jump_table
 
@@ -39,15 +39,9 @@ _SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
 _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
 
-_LEGACY_PREFIXES = frozenset((0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3))
-
 _NEVER = 1 << 32  # an offset behind any copy
 _BEFORE_ALL = -2  # a block that is recorded is counted at its start
 _NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
-
-_unpack_i32 = struct.Struct("<i").unpack_from
-_pack_i32 = struct.Struct("<i").pack
-_REACH = 1 << 31
 
 # From the end of the check of a system call's number back to its table's address: jrcxz follows.
 _WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
@@ -166,7 +160,7 @@ class Emitter(CounterEmitter):
             start = offsets[index + 1]
             encoding = code[here:start]
             if kind is Kind.RELATIVE:
-                if not self._relocated(emitted, encoding, facts.displacement, block.pc + start, at):
+                if not relocated(emitted, encoding, facts.displacement, block.pc + start, at):
                     self._native(emitted, index)
             elif kind is Kind.REP:
                 repeat(emitted, encoding, index)
@@ -206,21 +200,6 @@ class Emitter(CounterEmitter):
             at += size
         emitted.changes += tuple(changes)
         out += LOAD_RCX + LOAD_RAX
-
-    def _relocated(self, emitted: Emitted, encoding: bytes, field_at: int, end: int, at: int) -> bool:
-        """A copy whose RIP-relative operand names the same address from here; False, and nothing, where that
-        is too far.
-
-        `end` is the program's address behind the instruction.
-        """
-        out = emitted.code
-        target = end + _unpack_i32(encoding, field_at)[0]
-        displacement = target - (at + len(out) + len(encoding))
-        if not -_REACH <= displacement < _REACH:
-            return False
-        emitted.fields.append((Field.OUT, len(out) + field_at))
-        out += encoding[:field_at] + _pack_i32(displacement) + encoding[field_at + 4 :]
-        return True
 
     @staticmethod
     def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
@@ -308,7 +287,7 @@ class Emitter(CounterEmitter):
             emitted.exits += ((len(out) - 4, block.end),)
             emitted.falls = block.target
         elif kind is Kind.CALL:
-            self._push_return(emitted, block.end)
+            push_return(emitted, block.end)
             emitted.falls = block.target
             emitted.returns_to = block.end
         else:
@@ -320,16 +299,6 @@ class Emitter(CounterEmitter):
         aligned: then a thread that runs there sees it whole, before or after it is
         patched (SDM vol. 3, 9.1.1 and 9.1.3)."""
         return _NOPS[-(at + before) & 3]
-
-    def _push_return(self, emitted: Emitted, address: int) -> None:
-        """Push the program's own return address."""
-        out = emitted.code
-        if address < 1 << 31:
-            out += encode.push_immediate(address)
-            emitted.fields.append((Field.FIXED, len(out) - 4))
-        else:
-            out += encode.push_at(0)
-            emitted.literals += ((len(out) - 4, address),)
 
     def _indirect(
         self,
@@ -356,42 +325,20 @@ class Emitter(CounterEmitter):
             if facts.immediate:
                 out += encode.adjust_rsp(facts.immediate)
         else:
-            self._load_target(emitted, encoding, facts, block.end, at)
+            load_target(emitted, encoding, facts, block.end, at)
             if facts.kind is Kind.INDIRECT_CALL:
                 emitted.borrowed = {len(out): 0}
                 # A call to no canonical address faults before it pushes.
                 out += encode.LOAD_RCX_BELOW_STACK
                 out += _SAVE_BELOW_STACK
                 emitted.borrowed = {**emitted.borrowed, len(out): 0}
-                self._push_return(emitted, block.end)
+                push_return(emitted, block.end)
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.
         out += encode.store_area_immediate(layout.SITE, slot)
         emitted.fields.append((Field.SLOT, len(out) - 4))
         out += self._lookup
         emitted.fields.append((Field.DATA, len(out) - 4))
-
-    def _load_target(self, emitted: Emitted, encoding: bytes, facts: Facts, end: int, at: int) -> None:
-        """mov rax, r/m64 with the operand of a jmp or call r/m64 (FF /4, FF /2 to 8B /r)."""
-        cursor = 0
-        prefixes = bytearray()
-        while encoding[cursor] in _LEGACY_PREFIXES:
-            if encoding[cursor] in (0x64, 0x67):  # fs and address size matter to the operand
-                prefixes.append(encoding[cursor])
-            cursor += 1
-        rex = 0x48
-        if encoding[cursor] & 0xF0 == 0x40:
-            rex |= encoding[cursor] & 0x03
-            cursor += 1
-        modrm = encoding[cursor + 1] & 0xC7
-        tail = encoding[cursor + 2 :]
-        text = bytes(prefixes) + bytes((rex, 0x8B, modrm)) + tail
-        out = emitted.code
-        if not facts.displacement:
-            out += text
-        elif not self._relocated(emitted, text, len(text) - 4, end, at):
-            out += encode.load_rax(bytes(prefixes), end + _unpack_i32(text, len(text) - 4)[0])
-            emitted.fields.append((Field.ADDRESS, len(out) - 8))
 
     # -- what is not a copy
 

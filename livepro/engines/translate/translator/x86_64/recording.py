@@ -244,6 +244,7 @@ class Recording:
                     out += encode.load_area(pointer, layout.SPILL[1])
         out += encode.load_area(pointer, layout.RECORD)
         out += store_indirect_immediate(pointer, plan.number)
+        emitted.fields.append((Field.RECORD, len(out) - 4))
         for place in plan.early:
             if place.registers >> pointer & 1:
                 continue

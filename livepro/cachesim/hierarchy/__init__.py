@@ -1,0 +1,1 @@
+"""Hierarchies of caches and TLBs of any number of levels, as a TOML file describes them."""

@@ -1,0 +1,1 @@
+"""Branch predictors by choice: bimodal, gshare, TAGE, and a return-address stack."""

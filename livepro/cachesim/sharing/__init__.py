@@ -1,0 +1,1 @@
+"""Lines of data that threads use together, truly or falsely."""

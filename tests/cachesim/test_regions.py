@@ -1,0 +1,122 @@
+"""The simulators keep to the region of a run that is counted."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
+
+from cachesim.test_cachegrind import livepro
+
+from fixtures import ASM_FLAGS, ROOT, Builder
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
+)
+
+
+@pytest.mark.parametrize("engine", ["translate", "step"])
+@pytest.mark.parametrize(
+    ("start", "stop", "wanted"),
+    [
+        # By branches.S: four turns, from an even ebx (36) on, of six instructions each, and one more in the
+        # two odd ones. The alternating branch is wrong each time, the loop's the first time only; the last of
+        # it leads to the place where the region ends.
+        ("5", "9", {"Ir": 26, "Bc": 8, "Br": 4, "bimodal_m": 5, "ras_m": 0}),
+        # All but the first instruction and 36 turns: of those left 4 * 6 + 2, and the end.
+        ("37", "", {"Ir": 32, "Bc": 8, "Br": 5, "bimodal_m": 6, "ras_m": 1}),
+        # The first instruction and two turns.
+        ("", "3", {"Ir": 14, "Bc": 4, "Br": 2, "bimodal_m": 3, "ras_m": 0}),
+    ],
+)
+def test_numbers_of_a_region(
+    engine: str, start: str, stop: str, wanted: dict[str, int], builder: Builder, tmp_path: Path
+) -> None:
+    program = builder.build(ROOT / "cachegrind" / "branches.S", ASM_FLAGS)
+    with program.open("rb") as file:
+        (turn,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name("turn")
+    place = f"{program.name}+{turn['st_value']:#x}"
+    options = [*(["--start-at", f"{place}:{start}"] if start else [])]
+    options += ["--stop-at", f"{place}:{stop}"] if stop else []
+    options += ["--predictors", "bimodal,ras", "--cachesim"]
+    report = tmp_path / "run.json"
+    done = livepro("run", "--engine", engine, *options, "--json", report, "--", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+    (process,) = told["processes"]
+    assert sum(thread["instructions"] for thread in process["threads"]) == wanted["Ir"]
+    assert told["analyses"]["predictors"][0]["result"]["totals"] == wanted
+    simulated = told["analyses"]["cachesim"][0]["result"]["totals"]
+    # Each return reads what a call or, at the end, a push has written.
+    assert [simulated[event] for event in ("Ir", "Dr", "Dw")] == [wanted["Ir"], wanted["Br"], wanted["Br"]]
+
+
+def test_a_region_of_threads(builder: Builder, tmp_path: Path) -> None:
+    """All threads are halted where one of them comes to the place: what each has executed in between is what
+    is simulated, whichever that is."""
+    program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
+    report = tmp_path / "run.json"
+    options = ("--start-at", "count", "--stop-at", "puts", "--cachesim", "--analysis", "sharing")
+    done = livepro("run", *options, "--json", report, "--", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "counted\n")
+    told = json.loads(report.read_text())
+    (process,) = told["processes"]
+    executed = sum(thread["instructions"] for thread in process["threads"])
+    assert told["analyses"]["cachesim"][0]["result"]["totals"]["Ir"] == executed
+    rows = told["analyses"]["sharing"][0]["result"]["falsely_shared"]
+    (apart,) = [row for row in rows if row["place"].startswith("apart")]
+    assert apart["accesses"] == 4000
+
+
+def test_what_does_not_go_with_regions(builder: Builder, tmp_path: Path) -> None:
+    program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
+    for options, words in (
+        (
+            ("--start-at", "main", "--cachesim", "--analysis", "pages"),
+            "Analyses of your own see the whole run",
+        ),
+        (
+            ("--start-at", "main", "--analysis", "mica:interval_size=9"),
+            "MICA's intervals are of the whole run",
+        ),
+        (("--skip", "5", "--cachesim"), "do not go with --skip and --count"),
+        (("--start-at", "main", "--cachesim", "--interval-size", "1M"), "intervals are of the whole run"),
+    ):
+        done = livepro("run", *options, "--", program, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+
+
+def test_a_consumer_that_fails_at_a_bound_ends_nothing_but_the_analysis() -> None:
+    from livepro.errors import LiveproError
+    from livepro.events.pump import Pump
+
+    class Broken:
+        name = "broken"
+
+        def see(self, *_: object) -> None:
+            raise AssertionError("it has failed before")
+
+        def told(self, *_: object) -> None:
+            return None
+
+        def keeps(self, *, waiting: bool) -> None:
+            assert waiting
+
+        def bound(self, *_: object, begins: bool) -> None:
+            raise ValueError(f"begins: {begins}")
+
+    let_go = []
+    pump = Pump([Broken()])
+    pump.abandon = lambda: let_go.append(True)
+    pump.keeps(waiting=True)
+    pump.bound({}, {}, begins=True)
+    pump.close()
+    with pytest.raises(LiveproError, match=r"broken failed \(ValueError: begins: True\)"):
+        pump.check()
+    assert let_go == [True]
