@@ -77,8 +77,6 @@ class Engine(ABC):
     """
 
     name: str
-    notices_children = False
-    """Whether children that are to be let go must be seen first (`let_go`)."""
     takes_singly = False
     """See `livepro.tracee.Listener`."""
 
@@ -88,8 +86,8 @@ class Engine(ABC):
         self.tracer = Tracer(
             isa.registers,
             self,
+            isa.syscalls.numbers,
             follow_children=options.follow_children,
-            notice_children=self.notices_children,
         )
         self.images: list[ImageRecord] = []
         self.records: dict[TracedProcess, ImageRecord] = {}

@@ -14,28 +14,30 @@ from collections.abc import Mapping, Sequence
 
 from livepro.linux import proc, ptrace
 from livepro.linux.wait import is_stop, stop_event, stop_signal
+from livepro.tracee.births import Births, CallLayout
 from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
-from livepro.tracee.process import Layout, TracedProcess, TracedThread
+from livepro.tracee.process import TracedProcess, TracedThread
 from livepro.tracee.seize import others_live
 from livepro.tracee.stops import WAIT_FLAGS, absorb_trap, end_all, killed, message, traced, unless_killed
 from livepro.tracee.taking import BIRTHS, STOPPING, TakingOver
 from livepro.tracee.waker import Waker
 
-_THREAD_OPTIONS = (
+_OPTIONS = (
     ptrace.PTRACE_O_TRACECLONE
+    | ptrace.PTRACE_O_TRACEFORK
+    | ptrace.PTRACE_O_TRACEVFORK
     | ptrace.PTRACE_O_TRACEEXEC
     | ptrace.PTRACE_O_TRACEEXIT
     | ptrace.PTRACE_O_TRACESYSGOOD
 )
-_CHILD_OPTIONS = ptrace.PTRACE_O_TRACEFORK | ptrace.PTRACE_O_TRACEVFORK
 
 
 class Tracer(TakingOver):
     """All traced threads of one session, by tid. `processes` are all images, in order of start.
 
-    Without `follow_children` child processes are let go. With `notice_children` the
-    listener is told before (`let_go`); else the kernel does not report them at all.
+    Without `follow_children` child processes are let go when the listener has been told (`let_go`).
+    `births` is told of system calls that may make children.
     `waker` wakes this thread from its wait when another one wants something of it.
     `signals_seen` has the time (of `time.monotonic`) at which each signal was last
     about to be delivered to a thread. `leaving` says that every thread is on its way
@@ -43,13 +45,14 @@ class Tracer(TakingOver):
     """
 
     def __init__(
-        self, layout: Layout, listener: Listener, *, follow_children: bool, notice_children: bool = False
+        self, layout: CallLayout, listener: Listener, numbers: Mapping[str, int], *, follow_children: bool
     ) -> None:
         super().__init__(layout, listener)
+        self.births = Births(layout, numbers)
         self.root_status: int | None = None
         self.signals_seen: dict[int, float] = {}
         self.waker = Waker()
-        self._options = _THREAD_OPTIONS | (_CHILD_OPTIONS if follow_children or notice_children else 0)
+        self._options = _OPTIONS
         self._follow = follow_children
         self._live: dict[int, TracedProcess] = {}
         # The first stop of a new child and its parent's event come in either order.
@@ -151,6 +154,7 @@ class Tracer(TakingOver):
     def _act(self, tid: int, thread: TracedThread, event: int, number: int) -> None:
         """Act on a stop of a thread; `tid` is its own now, by an exec maybe. Raises OSError."""
         if event == 0:
+            self.births.settle(thread)
             self._signal(thread, number)
         elif event in BIRTHS:
             self._child(thread, message(tid, event), event)
@@ -202,6 +206,7 @@ class Tracer(TakingOver):
 
     def _child(self, parent: TracedThread, tid: int, event: int) -> None:
         with unless_killed(parent.tid):
+            self.births.born(parent, tid)
             self.listener.interrupted(parent)
         self._adopt(tid, parent.process, event)
         child = self._live.get(tid)
@@ -261,6 +266,7 @@ class Tracer(TakingOver):
             self._unclaimed[tid] = status
             return
         process, born = self._awaited.pop(tid)
+        self.births.begin(tid)
         if process is None:
             ptrace.call(ptrace.PTRACE_DETACH, tid)
             return

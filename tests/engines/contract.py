@@ -209,6 +209,21 @@ class EngineContract:
         assert exits.count(3) == int(seen.stdout) > 0  # how many there are in a round is chance
         assert len(exits) == 1 + rounds + exits.count(3)
 
+    def test_children_that_ask_not_to_be_traced(self, builder: Builder, run: Runner) -> None:
+        """They died of livepro's breakpoints, or stood still; followed or not, they do as natively."""
+        program = builder.hosted("untraced", "-static")
+        native = subprocess.run([program], capture_output=True, timeout=TIMEOUT)
+        assert native.stdout == b"made 12 failed 6 wrong 0\n"
+        seen = run(program)
+        assert (seen.stdout, seen.result["warnings"]) == (native.stdout, [])
+        first, *children = seen.processes
+        assert _function(first, "spin") == 0
+        assert [_function(child, "spin") for child in children] == [2 * 100 + 2] * 12
+        assert [process["exit"] for process in seen.processes] == [0] + [3] * 12
+        ignored = run(program, children="ignore")
+        assert ignored.stdout == native.stdout
+        assert len(ignored.processes) == 1
+
     def test_children_ignored(self, builder: Builder, run: Runner) -> None:
         seen = run(builder.hosted("processes", "-static"), children="ignore")
         assert seen.stdout == b"forked 11\nvforked 12\nspawned 13\nsystem 14\n"

@@ -31,7 +31,7 @@ class Listening:
     def __init__(self, *, behind: bool, ends: bool) -> None:
         self._behind = behind
         self._ends = ends
-        self.tracer = Tracer(ISA.registers, self, follow_children=False)
+        self.tracer = Tracer(ISA.registers, self, ISA.syscalls.numbers, follow_children=False)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *arguments, **named: None
@@ -67,7 +67,7 @@ class Running:
 def test_a_number_that_another_one_had_before() -> None:
     """Who is killed as it starts a child tells nobody, and the child's end is all that is heard of it. A
     child with the same number, much later, was taken for that one: it stood still for ever."""
-    tracer = Tracer(ISA.registers, Running(), follow_children=True)
+    tracer = Tracer(ISA.registers, Running(), ISA.syscalls.numbers, follow_children=True)
     tracer.launch("/bin/sh", ["sh", "-c", "(exit 7); exit $?"], {}, aslr=True)
     early: dict[int, int] = {}
     told: set[int] = set()
@@ -97,7 +97,7 @@ def test_a_child_whose_parent_is_killed_before_it_tells(exiting: bool, tmp_path:
     """Natively the child goes on. It stood still, for its parent's word; and where the parent had come to the
     stop before its end by then, its exit status was taken for a child's number, and waited for."""
     said = tmp_path / "said"
-    tracer = Tracer(ISA.registers, Running(), follow_children=True)
+    tracer = Tracer(ISA.registers, Running(), ISA.syscalls.numbers, follow_children=True)
     tracer.launch("/bin/sh", ["sh", "-c", f"(echo alive > {said}); exit 1"], {}, aslr=True)
     root, first, child = tracer.processes[0].pid, 0, 0
     until = time.monotonic() + 30

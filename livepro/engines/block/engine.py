@@ -65,7 +65,6 @@ class BlockEngine(StepEngine):
     """
 
     name = "block"
-    notices_children = True
     walk: BlockWalk
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:
@@ -77,8 +76,10 @@ class BlockEngine(StepEngine):
         self.spaces = spaces = Spaces(isa, texts, barrier)
         self.planner = planner = Planner(isa, self.keeper, self.decoder, barrier)
         self.watch = watch = RepWatch(isa)
-        self.walk = walk = BlockWalk(isa, self.keeper, self.decoder, self.inprocess, planner, spaces, barrier)
-        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._taken, self._whole)
+        self.walk = walk = BlockWalk(
+            isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, planner, spaces, barrier
+        )
+        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._before_call, self._whole)
         self._hits = hits = Hits(isa, self._pc)
         self.detacher = Detacher(
             isa, self.tracer, self._states, running, texts, walk, barrier, self._pc, hits.met

@@ -18,8 +18,8 @@ from livepro.tracee.stops import failed
 class BlockRunner:
     """Resumes threads.
 
-    `pc` reads the program counter of a thread (tid). `taken` lets one go that is about to get another
-    tracer, and says so. `whole` has one execute all of an exclusive sequence:
+    `pc` reads the program counter of a thread (tid). `before_call` sees to one that is about to
+    make a system call: whether it has been let go. `whole` has one execute all of an exclusive sequence:
     None if it stands at none, False if it has met something else on the way.
     """
 
@@ -29,14 +29,14 @@ class BlockRunner:
         barrier: Barrier,
         watch: RepWatch,
         pc: Callable[[int], int],
-        taken: Callable[[StepThread], bool],
+        before_call: Callable[[StepThread], bool],
         whole: Callable[[StepThread], bool | None],
     ) -> None:
         self._walk = walk
         self._barrier = barrier
         self._watch = watch
         self._pc = pc
-        self._taken = taken
+        self._before_call = before_call
         self._whole = whole
 
     def go(self, state: BlockThread) -> None:
@@ -68,7 +68,7 @@ class BlockRunner:
             self._resume(state, ptrace.PTRACE_CONT)
         else:
             quirk = state.block.code.quirks[state.index]
-            if quirk is Quirk.SYSCALL and self._taken(state):
+            if quirk is Quirk.SYSCALL and self._before_call(state):
                 return
             whole = self._whole(state) if quirk is Quirk.EXCLUSIVE else None
             if whole is None:

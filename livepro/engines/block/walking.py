@@ -15,6 +15,7 @@ from livepro.engines.step.regional import RegionKeeper
 from livepro.engines.step.stepping import NEVER, StepThread, unchanged
 from livepro.engines.step.walking import StepWalk
 from livepro.isa.base import Isa, Quirk
+from livepro.tracee.births import Births
 
 
 class BlockWalk(StepWalk):
@@ -27,11 +28,12 @@ class BlockWalk(StepWalk):
         keeper: RegionKeeper,
         decoder: Decoder,
         inprocess: InProcess,
+        births: Births,
         planner: Planner,
         spaces: Spaces,
         barrier: Barrier,
     ) -> None:
-        super().__init__(isa, keeper, decoder, inprocess)
+        super().__init__(isa, keeper, decoder, inprocess, births)
         self.strays = 0
         self._planner = planner
         self._spaces = spaces

@@ -55,7 +55,7 @@ class StepEngine(Engine):
         self._states: dict[int, StepThread] = {}
         self.keeper = RegionKeeper(isa, self.region, options.region, self._states, self._ahead)
         self.decoder = Decoder(self.keeper, self._states)
-        self.walk = StepWalk(isa, self.keeper, self.decoder, self.inprocess)
+        self.walk = StepWalk(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births)
         layout = isa.registers
         self._pc = ptrace.program_counter_reader(layout.pc_user_offset, layout.structure, layout.pc)
         self._exclusives = Exclusives(isa, self._pc)
@@ -127,7 +127,7 @@ class StepEngine(Engine):
 
     def _step(self, state: StepThread) -> None:
         """Let the thread attempt its next instruction, with all of an exclusive sequence."""
-        if state.block.code.quirks[state.index] is Quirk.SYSCALL and self._taken(state):
+        if state.block.code.quirks[state.index] is Quirk.SYSCALL and self._before_call(state):
             return
         while state.block.code.quirks[state.index] is Quirk.EXCLUSIVE:
             whole = self._whole(state)
@@ -137,6 +137,13 @@ class StepEngine(Engine):
                 return
         if ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None) == -1:
             failed(state.thread.tid)
+
+    def _before_call(self, state: StepThread) -> bool:
+        """A thread is about to make a system call: whether it is let go for that."""
+        if self._taken(state):
+            return True
+        self.tracer.births.before(state.thread, state.before)
+        return False
 
     def _taken(self, state: StepThread) -> bool:
         """Let a thread go that stands before a call by which it gets another tracer, not yet in it."""

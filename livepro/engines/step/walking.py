@@ -12,18 +12,22 @@ from livepro.engines.step.regional import RegionKeeper
 from livepro.engines.step.stepping import NEVER, StepThread
 from livepro.engines.window import Position
 from livepro.isa.base import Isa, Quirk
+from livepro.tracee.births import Births
 
 
 class StepWalk:
     """Leads threads from instruction to instruction. `unexplained` counts steps that led where the
     instruction stepped cannot lead."""
 
-    def __init__(self, isa: Isa, keeper: RegionKeeper, decoder: Decoder, inprocess: InProcess) -> None:
+    def __init__(
+        self, isa: Isa, keeper: RegionKeeper, decoder: Decoder, inprocess: InProcess, births: Births
+    ) -> None:
         self.unexplained = 0
         self._isa = isa
         self._keeper = keeper
         self._decoder = decoder
         self._inprocess = inprocess
+        self._births = births
         self._remapping = isa.syscalls.named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
@@ -89,6 +93,7 @@ class StepWalk:
             self._isa.after_step(quirk, state.thread)
         state.muddled |= quirk is Quirk.POP_FLAGS
         if quirk is Quirk.SYSCALL:
+            self._births.settle(state.thread)
             layout = self._isa.registers
             before = state.before
             if getattr(before, layout.syscall_number) in self._remapping:

@@ -74,7 +74,6 @@ class TranslateEngine(Engine):
     lives: ThreadLives
 
     name = "translate"
-    notices_children = True
     takes_singly = True
 
     def __init__(self, isa: Isa, options: EngineOptions) -> None:

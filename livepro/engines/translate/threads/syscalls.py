@@ -1,7 +1,8 @@
 """System calls that are stepped at their own place: what they change is seen to before and after.
 
 Those that map memory otherwise have fragments dropped, and generated code compared; those that
-set signal handlers tell the kernel of entries into the cache (`actions`).
+set signal handlers tell the kernel of entries into the cache (`actions`); those that make children
+are made so that livepro is told (`tracee.births`).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class SyscallMonitor:
         self._placing = named("mmap")
         self._growing = named("mremap")
         self._acting = named("rt_sigaction")
-        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", "ptrace", *backend.stepped_calls)
+        more = ("rt_sigreturn", "execve", "execveat", "arch_prctl", "ptrace", "clone", "clone3")
         self.watched: dict[int, int | None] = dict.fromkeys(self._remapping | self._acting | named(*more))
         self.watched |= asking
         self.discarding = named("madvise") if backend.guards else frozenset()
@@ -72,6 +73,7 @@ class SyscallMonitor:
         names = self._isa.registers
         number = getattr(state.before, names.syscall_number)
         self._deferral.mask_for_call(state, number)
+        self._tracer.births.before(state.thread, state.before)
         thread, space, guard = state.thread, state.space, state.space.trust.guard
         if guard is not None and (number in self._remapping or number in self.discarding):
             ranges = self._ranges(state.before, number)
@@ -110,6 +112,7 @@ class SyscallMonitor:
 
     def after(self, state: TranslatedThread, *, returned: bool) -> None:
         """A thread has made it; `returned`: and is behind it."""
+        self._tracer.births.settle(state.thread)
         if returned:  # not by sigreturn, whose registers are all the program's own
             self._isa.after_step(Quirk.SYSCALL, state.thread)
         registers = self._isa.registers

@@ -165,9 +165,6 @@ class Backend(Protocol):
     arrival: bytes
     """What must stand where `jump_far_away` leads."""
 
-    stepped_calls: tuple[str, ...]
-    """Names of further system calls that must be made at their own place."""
-
     synchronise: Callable[[Any, int, int], None] | None
     """Let every processor fetch what a range of a cache (livepro's mapping, start, end) now
     holds. None where that goes without saying."""

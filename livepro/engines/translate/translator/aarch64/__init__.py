@@ -26,7 +26,6 @@ class AArch64:
     enters_handlers = False
     movable = False
     countdown = Countdown.BUDGET
-    stepped_calls = ("clone", "clone3")
     text = Text
     reader = Reader
     emitter = Emitter

@@ -20,7 +20,6 @@ class X86_64:
     nothing = encode.NOTHING
     arrival = b""
     index_shift = 0
-    stepped_calls = ()
     synchronise = None
     movable = True
     countdown = Countdown.ALLOWANCES
