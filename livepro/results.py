@@ -220,7 +220,7 @@ def _counts(tally: ThreadTally, blocks: int, alike: Alike) -> ThreadCounts:
         name=tally.thread.name,
         entries=alike.of_array(entries),
         partial=_partial(counts.partial),
-        rep_iterations=tally.rep_iterations,
+        rep_iterations=counts.rep_iterations,
         intervals=tuple(tally.intervals),
     )
 

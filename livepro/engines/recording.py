@@ -78,8 +78,8 @@ class BlockStore:
         mapping: Mapping,
         kinds: npt.NDArray[np.uint16],
         instructions: Sequence[Any],
-    ) -> int:
-        """Append blocks of one mapping by their parts; returns the first one's row. `kinds`
+    ) -> None:
+        """Append blocks of one mapping by their parts. `kinds`
         are the rows in `instructions` of what each of theirs is like."""
         first = len(self.addresses)
         self.addresses.extend(addresses)
@@ -90,7 +90,6 @@ class BlockStore:
         shift = mapping.offset - mapping.start
         self.offsets.extend(address + shift for address in addresses)
         self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
-        return first
 
     def length_array(self) -> npt.NDArray[np.int64]:
         """`lengths` of the rows that are complete, as an array. For one thread, which need not
@@ -251,6 +250,11 @@ class ThreadTally:
             return self.final
         return Counts.of(self.entries, self.partial, self.rep_iterations)
 
+    def conclude(self, counts: Counts) -> None:
+        """Nothing more will be counted: `counts` are what has been."""
+        self.final = counts
+        self.entries, self.partial = defaultdict(int), defaultdict(int)
+
     def close(self, lengths: Sequence[int] | npt.NDArray[np.int64]) -> None:
         """All is here now. `lengths` are instructions by row."""
         raw = self.raw_counts()
@@ -274,21 +278,16 @@ class ThreadTally:
             self.executed = raw.instructions(self.store.lengths if lengths is None else lengths)
         if self.window.whole:
             return
-        counted = self.window.counted(raw)
-        self.entries = defaultdict(int, zip(counted.rows.tolist(), counted.times.tolist(), strict=True))
-        self.partial = defaultdict(int, counted.partial)
-        self.rep_iterations = counted.rep_iterations
+        self.conclude(self.window.counted(raw))
         self.window = Window(over=self.window.over)
 
-    def rename(self, rows: dict[int, int]) -> None:
-        """Renumber: what was counted under a key of `rows`, which ascend together, is of the row it names.
-        Keys that it lacks must have a count of 0. Called once, when nothing more will be counted."""
-        self.final = self.raw_counts().renamed(rows)
-        self.entries, self.partial = defaultdict(int), defaultdict(int)
-        if self.intervals:
-            named = np.zeros(max(rows) + 1, np.int64)
-            named[list(rows)] = list(rows.values())
-            self.intervals = [Interval(i.instructions, named[i.rows], i.counts) for i in self.intervals]
+    def rename(self, former: npt.NDArray[np.int64]) -> None:
+        """Renumber: row n is what was counted for `former[n]` (ascending). All others must have a count of 0.
+        Called once, when nothing more will be counted."""
+        self.conclude(self.raw_counts().renamed(former))
+        self.intervals = [
+            Interval(i.instructions, np.searchsorted(former, i.rows), i.counts) for i in self.intervals
+        ]
 
     def share(self, alike: Alike) -> None:
         """Have final counts in common with other tallies, as far as they are equal."""

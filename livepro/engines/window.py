@@ -105,12 +105,12 @@ class Counts:
             )
         return whole + sum(k * n for (_, k), n in self.partial.items())
 
-    def renamed(self, rows: Mapping[int, int]) -> Counts:
-        """The same with other block numbers, which ascend with the old ones."""
+    def renamed(self, former: npt.NDArray[np.int64]) -> Counts:
+        """The same with other block numbers: n is what was `former[n]` (ascending)."""
         return Counts(
-            np.array([rows[row] for row in self.rows.tolist()], np.int64),
+            np.searchsorted(former, self.rows),
             self.times,
-            {(rows[row], k): n for (row, k), n in self.partial.items()},
+            {(int(np.searchsorted(former, row)), k): n for (row, k), n in self.partial.items()},
             self.rep_iterations,
         )
 

@@ -29,6 +29,16 @@ class Space:
         return np.array([2, 3, 5, 7])
 
 
+def ran(counters: ThreadCounters, size: int) -> list[int]:
+    """What has been executed, by slot."""
+    slots, times = counters.ran()
+    assert (np.diff(slots) > 0).all()
+    assert (times != 0).all()
+    out = np.zeros(size, np.int64)
+    out[slots] = times
+    return out.tolist()
+
+
 def test_counts_stay_with_their_blocks() -> None:
     """Blocks 0 to 3 count in the first half, then 3 and 1 in the other, at first along with the former."""
     words = np.zeros(FIRST + layout.MAX_SLOTS, np.uint64)
@@ -42,7 +52,7 @@ def test_counts_stay_with_their_blocks() -> None:
     assert [current.take(slot) for slot in (3, 1, 3)] == [HALVES[1], HALVES[1] + 1, HALVES[1]]
     words[FIRST + HALVES[1] : FIRST + HALVES[1] + 2] = (1, 2)
     for _ in range(2):  # folding again adds nothing
-        assert counters.all().tolist() == [10, 22, 0, 41]
+        assert counters.all().tolist() == ran(counters, 4) == [10, 22, 0, 41]
         assert counters.all(2).tolist() == [10, 22]
         assert [counters.of(slot) for slot in range(5)] == [10, 22, 0, 41, 0]
         assert counters.instructions(space.lengths()) == 20 + 66 + 7 * 41
@@ -50,9 +60,11 @@ def test_counts_stay_with_their_blocks() -> None:
         assert not words[FIRST : FIRST + 4].any()
     space.counting = (current,)
     assert counters.all().tolist() == [10, 22, 0, 41]
+    assert ran(counters, 4) == [10, 22, 0, 41]
     counters.clear()
     assert not words.any()
     assert not counters.all().any()
+    assert not any(ran(counters, 4))
 
 
 @pytest.mark.parametrize("kind", [ThreadCounters, AllowingCounters])
@@ -77,7 +89,7 @@ def test_further_copies_count_for_their_block(kind: type[ThreadCounters]) -> Non
     at = FIRST + HALVES[1]
     words[at : at + 2] = (1, 2)
     for _ in range(2):
-        assert counters.all(6).tolist() == [50, 103, 0, 0, 0, 60]
+        assert counters.all(6).tolist() == ran(counters, 6) == [50, 103, 0, 0, 0, 60]
         assert counters.of(1) == 103
         counters.fold(former)
     assert len(space.unrolled) == 3

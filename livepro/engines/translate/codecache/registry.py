@@ -22,6 +22,7 @@ from livepro.engines.translate.codecache.generations import EvictedBlock
 from livepro.engines.translate.codecache.stop_reasons import stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.counting.counters import HALVES, Cells
+from livepro.engines.translate.counting.sparse import Sparse
 from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
@@ -177,15 +178,13 @@ class BlockRegistry:
         self.note_stops(cache, block, Check.NEVER)
         return block
 
-    def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> dict[int, int]:
-        """Enter the blocks that count in `slots` (ascending) in a store; returns the rows by slot,
-        which ascend together."""
-        rows: dict[int, int] = {}
+    def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> None:
+        """Append the blocks that count in `slots` (ascending) to a store, in that order."""
         behind = 0
         for restored in (*self._restored, None):
             first = len(self.starts) if restored is None else restored.first
             for slot in slots[(slots >= behind) & (slots < first)].tolist():
-                rows[slot] = store.append(*self.parts(slot), self.mappings[slot])
+                store.append(*self.parts(slot), self.mappings[slot])
             if restored is None:
                 break
             persisted, module = restored.persisted, restored.module
@@ -193,11 +192,7 @@ class BlockRegistry:
             mine = slots[(slots >= first) & (slots < behind)]
             pcs, codes, steps, kinds = persisted.rows(persisted.row_of[mine - first])
             start = module.start
-            row = store.extend(
-                [pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions
-            )
-            rows.update(zip(mine.tolist(), range(row, row + len(mine)), strict=True))
-        return rows
+            store.extend([pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions)
 
     def parts(self, slot: int) -> tuple[int, bytes, bytes]:
         """The address and bytes of the block of a slot, and the sizes of its instructions."""
@@ -222,11 +217,12 @@ class BlockRegistry:
             self._lengths = np.concatenate((self._lengths, np.array(more, np.int64)))
         return self._lengths
 
-    def executed(self, counts: npt.NDArray[np.int64]) -> None:
-        """Take note of how often a thread has executed each block (int64, by slot)."""
-        counts = counts.copy()
-        counts[: len(self._executions)] += self._executions
-        self._executions = counts
+    def executed(self, ran: Sparse) -> None:
+        """Take note of how often a thread has executed blocks, each of which is there once."""
+        slots, times = ran
+        if len(self._executions) < len(self.starts):
+            self._executions = self.executions()
+        self._executions[slots] += times
 
     def executions(self) -> npt.NDArray[np.int64]:
         """How often each block has been executed, as far as noted (int64, by slot)."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.counting.sparse import Sparse
+from livepro.engines.translate.counting.sparse import Sparse, total
 from livepro.engines.translate.translator.unrolled import Unrolled
 
 _FIRST = layout.COUNTERS // 8
@@ -166,6 +166,17 @@ class ThreadCounters:
         self._space.unrolled.gather(out)
         return out
 
+    def ran(self) -> Sparse:
+        """How often each block has been executed that has been, in the order of slots."""
+        counted_for = self._space.unrolled.counted_for(len(self._space.lengths()))
+        parts = [self._folded]
+        for cells in self._space.counting:
+            slots = cells.slots()
+            held = self._held(cells, len(slots))
+            some = np.flatnonzero(held != 0)
+            parts.append((slots[some], held[some]))
+        return total([(counted_for[slots], times) for slots, times in parts])
+
     def news(self) -> list[Sparse]:
         """How often blocks have been executed since this was asked last, in any number of parts. For one
         who asks; not for other threads."""
@@ -206,7 +217,8 @@ class ThreadCounters:
     def _reset(self, cells: Cells) -> None:
         """Let a generation's counters begin anew."""
         at = _FIRST + cells.first
-        self._words[at : at + len(cells)] = 0
+        words = self._words[at : at + len(cells)]
+        words[np.flatnonzero(words != 0)] = 0  # not all: what has never been written to takes no memory
 
 
 def _add(out: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> None:

@@ -19,6 +19,7 @@ from livepro.engines.translate.codecache.stop_reasons import (
     RegionStop,
     SupersededStop,
 )
+from livepro.engines.translate.counting.sparse import from_mapping, total
 from livepro.engines.translate.thread import NOWHERE, Mode, TranslatedThread
 from livepro.engines.translate.threads.table import ProgramCounter, ThreadTable
 from livepro.engines.translate.translator.emitted import Countdown
@@ -89,15 +90,15 @@ class Ledger:
         return self._isa.rep_count(encoding, registers)
 
     def collect(self, state: TranslatedThread) -> None:
-        """Add a thread's counters to its tally: they are about to be another's."""
+        """Give a thread's tally all that the thread has executed, its counters included: they are about to be
+        another's."""
         if state.clock is not None:
             state.clock.finish()
-        counters = state.counters.all()
-        state.space.registry.executed(counters)
-        tally = state.tally
-        for slot in np.flatnonzero(counters).tolist():
-            tally.entries[slot] += int(counters[slot])
-        tally.rep_iterations += int(state.words[_REP_ITERATIONS])
+        ran, tally = state.counters.ran(), state.tally
+        state.space.registry.executed(ran)
+        rows, times = total([ran, from_mapping(tally.entries)])
+        partial = {key: n for key, n in tally.partial.items() if n}
+        tally.conclude(Counts(rows, times, partial, tally.rep_iterations + int(state.words[_REP_ITERATIONS])))
 
     # -- what has been counted
 

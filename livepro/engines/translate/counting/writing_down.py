@@ -13,30 +13,31 @@ from livepro.engines.translate.codecache.code_cache import CodeCache
 
 def write_down(record: ImageRecord, space: CodeCache, snapshots: Iterable[SnapshotRecord]) -> None:
     """Turn counter slots into rows of the image's own table, in the image's tallies and in snapshots."""
-    used: set[int] = set()
     taken = [
         (snapshot.counts, tally)
         for snapshot in snapshots
         for tally in record.tallies
         if tally in snapshot.counts
     ]
-    for counts, tally in taken:
-        used.update(counts[tally].rows.tolist(), (slot for slot, _ in counts[tally].partial))
     lengths = space.registry.lengths()
-    in_intervals = np.zeros(len(lengths), bool)
     for tally in record.tallies:
         tally.settle(lengths)
-        used.update(slot for slot, count in tally.entries.items() if count)
-        used.update(slot for slot, _ in tally.partial)
-        for interval in tally.intervals:
-            in_intervals[interval.rows] = True
-    used.update(np.flatnonzero(in_intervals).tolist())
-    rows = space.registry.write_down(record.store, np.array(sorted(used), np.int64))
-    labels = space.generated.labels
-    record.store.labels = {rows[slot]: label for slot, label in labels.items() if slot in rows}
-    record.former = np.zeros(len(rows), np.int64)
-    record.former[list(rows.values())] = list(rows)
+    used = np.zeros(len(lengths), bool)
+    for each in (*(counts[tally] for counts, tally in taken), *(t.raw_counts() for t in record.tallies)):
+        used[each.rows] = True
+        used[[slot for slot, _ in each.partial]] = True
     for tally in record.tallies:
-        tally.rename(rows)
+        for interval in tally.intervals:
+            used[interval.rows] = True
+    former = np.flatnonzero(used)
+    space.registry.write_down(record.store, former)
+    record.store.labels = {
+        int(np.searchsorted(former, slot)): label
+        for slot, label in space.generated.labels.items()
+        if slot < len(used) and used[slot]
+    }
+    record.former = former
+    for tally in record.tallies:
+        tally.rename(former)
     for counts, tally in taken:
-        counts[tally] = counts[tally].renamed(rows)
+        counts[tally] = counts[tally].renamed(former)

@@ -51,7 +51,7 @@ class FlushPolicy:
         if self._tracer.leaving or (space.memory.flushed is not None and not self.reclaim(state)):
             return False
         if not space.flusher.flushes and self._persisted is not None:
-            space.registry.executed(state.counters.all())
+            space.registry.executed(state.counters.ran())
             keep(space, self._persisted, self._describe)  # it will be too late afterwards
         space.flusher.flush()
         space.flusher.looked = 0.0
