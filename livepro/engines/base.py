@@ -19,6 +19,7 @@ from livepro.engines.inprocess import InProcess
 from livepro.engines.live import LiveCounts, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
+from livepro.engines.traps import IgnoredTraps
 from livepro.engines.window import Counts, Position, Vectors
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
@@ -102,6 +103,7 @@ class Engine(ABC):
         self.control = Control(self, self.tracer.waker)
         self.inprocess = InProcess(self, isa)
         self.debuggers = Debuggers(isa, self.warnings)
+        self.traps = IgnoredTraps(isa)
         self.region = None if options.region is None else RegionWatch(self, options.region)
 
     def launch(
@@ -237,6 +239,7 @@ class Engine(ABC):
         if process.wanted:
             self.images.append(record)
         self.records[process] = record
+        self.traps.begin(process, parent)
         if self.region is not None and parent is not None:
             self.region.inherit(process, parent)
         if parent is not None and not parent.measured:
@@ -251,6 +254,7 @@ class Engine(ABC):
 
     def process_ended(self, process: TracedProcess) -> None:
         """An image's record is complete."""
+        self.traps.end(process)
         self.records[process].settle(self._alike)
 
     def process_replaced(self, process: TracedProcess) -> None:
@@ -385,12 +389,8 @@ class Engine(ABC):
         """How far the run is. May be asked from another thread than the one that runs the
         engine; raises RuntimeError or KeyError when that one was just changing a table."""
         threads = list(self.tracer.threads.values())  # in one reading: no process is seen without a thread
-        return Progress(
-            instructions=self.instructions,
-            threads=len(threads),
-            processes=len({thread.process for thread in threads}),
-            seconds=time.monotonic() - self.started,
-        )
+        processes = len({thread.process for thread in threads})
+        return Progress(self.instructions, len(threads), processes, time.monotonic() - self.started)
 
 
 def run_free(thread: TracedThread, number: int = 0) -> None:

@@ -77,7 +77,8 @@ class BlockEngine(StepEngine):
         self.planner = planner = Planner(isa, self.keeper, self.decoder, barrier)
         self.watch = watch = RepWatch(isa)
         self.walk = walk = BlockWalk(
-            isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, planner, spaces, barrier
+            *(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, self.traps),
+            *(planner, spaces, barrier),
         )
         self.runner = BlockRunner(walk, barrier, watch, self._pc, self._before_call, self._whole)
         self._hits = hits = Hits(isa, self._pc)
@@ -223,7 +224,7 @@ class BlockEngine(StepEngine):
         state = self._running.get(thread.tid)
         if state is not None:
             self.barrier.no_longer_running(state)
-        self.resume(thread, number)
+        self.resume(thread, self.traps.delivered(thread, number))
 
     def interrupted(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)

@@ -14,6 +14,7 @@ from livepro.engines.step.decoding import Decoder
 from livepro.engines.step.regional import RegionKeeper
 from livepro.engines.step.stepping import NEVER, StepThread, unchanged
 from livepro.engines.step.walking import StepWalk
+from livepro.engines.traps import IgnoredTraps
 from livepro.isa.base import Isa, Quirk
 from livepro.tracee.births import Births
 
@@ -29,11 +30,12 @@ class BlockWalk(StepWalk):
         decoder: Decoder,
         inprocess: InProcess,
         births: Births,
+        traps: IgnoredTraps,
         planner: Planner,
         spaces: Spaces,
         barrier: Barrier,
     ) -> None:
-        super().__init__(isa, keeper, decoder, inprocess, births)
+        super().__init__(isa, keeper, decoder, inprocess, births, traps)
         self.strays = 0
         self._planner = planner
         self._spaces = spaces

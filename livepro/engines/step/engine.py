@@ -55,7 +55,7 @@ class StepEngine(Engine):
         self._states: dict[int, StepThread] = {}
         self.keeper = RegionKeeper(isa, self.region, options.region, self._states, self._ahead)
         self.decoder = Decoder(self.keeper, self._states)
-        self.walk = StepWalk(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births)
+        self.walk = StepWalk(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, self.traps)
         layout = isa.registers
         self._pc = ptrace.program_counter_reader(layout.pc_user_offset, layout.structure, layout.pc)
         self._exclusives = Exclusives(isa, self._pc)
@@ -186,7 +186,10 @@ class StepEngine(Engine):
         code, index = state.block.code, state.index
         unmoved = pc == code.addresses[index]
         trap = code.flows[index] is Flow.TRAP
-        if not (state.suspect or unmoved or trap):
+        # A SIGTRAP that a call sends to its own thread takes the place of the one of its step
+        # (legacy_queue in kernel/signal.c).
+        calls = code.quirks[index] is Quirk.SYSCALL
+        if not (state.suspect or unmoved or trap or calls):
             return True
         info = ptrace.signal_info(state.thread.tid)
         kind = info.code if info is not None else _TRAP_TRACE
@@ -229,7 +232,7 @@ class StepEngine(Engine):
 
     def signalled(self, thread: TracedThread, number: int) -> None:
         self._settle(thread)
-        self.resume(thread, number)
+        self.resume(thread, self.traps.delivered(thread, number))
 
     def interrupted(self, thread: TracedThread) -> None:
         self._settle(thread, trap_due=True)

@@ -10,6 +10,7 @@ from livepro.engines.step import stepping
 from livepro.engines.step.decoding import Decoder
 from livepro.engines.step.regional import RegionKeeper
 from livepro.engines.step.stepping import NEVER, StepThread
+from livepro.engines.traps import IgnoredTraps
 from livepro.engines.window import Position
 from livepro.isa.base import Isa, Quirk
 from livepro.tracee.births import Births
@@ -20,7 +21,13 @@ class StepWalk:
     instruction stepped cannot lead."""
 
     def __init__(
-        self, isa: Isa, keeper: RegionKeeper, decoder: Decoder, inprocess: InProcess, births: Births
+        self,
+        isa: Isa,
+        keeper: RegionKeeper,
+        decoder: Decoder,
+        inprocess: InProcess,
+        births: Births,
+        traps: IgnoredTraps,
     ) -> None:
         self.unexplained = 0
         self._isa = isa
@@ -28,6 +35,7 @@ class StepWalk:
         self._decoder = decoder
         self._inprocess = inprocess
         self._births = births
+        self._traps = traps
         self._remapping = isa.syscalls.named(
             "mmap", "munmap", "mprotect", "pkey_mprotect", "mremap", "shmat", "shmdt", "remap_file_pages"
         )
@@ -94,6 +102,7 @@ class StepWalk:
         state.muddled |= quirk is Quirk.POP_FLAGS
         if quirk is Quirk.SYSCALL:
             self._births.settle(state.thread)
+            self._traps.called(state.thread, state.before)
             layout = self._isa.registers
             before = state.before
             if getattr(before, layout.syscall_number) in self._remapping:

@@ -89,7 +89,7 @@ class TranslateEngine(Engine):
         self.deferral = deferral = Deferral(isa, tracer)
         self.stops = stops = StopQueue(tracer, deferral)
         self.syscalls = syscalls = SyscallMonitor(
-            *(isa, backend, tracer, deferral, self.inprocess.sizes),
+            *(isa, backend, tracer, deferral, self.traps, self.inprocess.sizes),
             settle=lambda *call: settle(table, self.suspender, *call),
             warn=self.warnings.append,
         )
@@ -109,7 +109,8 @@ class TranslateEngine(Engine):
             metering=lambda: self.metering,
         )
         self.delivery = delivery = SignalDelivery(
-            *(isa, backend, tracer, table, pc, ledger, deferral, syscalls, room, runner), part=self.part
+            *(isa, backend, tracer, table, pc, ledger, deferral, syscalls, room, runner, self.traps),
+            part=self.part,
         )
         self.detacher = Detacher(
             *(isa, backend, tracer, table, pc, calls, ledger, deferral, syscalls, runner.native),
@@ -167,7 +168,7 @@ class TranslateEngine(Engine):
             table.inherited[process] = table.spaces[parent]
             actions = self.syscalls.actions[parent]
             if not shares_handlers(self.isa.syscalls.numbers["kcmp"], process.pid, parent.living):
-                actions = actions.copy(process.pid)
+                actions = actions.copy(process.pid, parent.living)
         self.syscalls.actions[process] = actions
 
     def process_ended(self, process: TracedProcess) -> None:
@@ -197,7 +198,9 @@ class TranslateEngine(Engine):
         if self.opener.shares_memory(tid, parent.living):
             return False
         self.unmeasured.out_of_cache(tid, space)
-        self.detacher.give_handlers_back(parent, tid, space)
+        # (clone3 can leave handlers behind.)
+        actions = self.syscalls.actions[parent].copy(tid, parent.living)
+        self.detacher.give_handlers_back(parent, tid, space, actions)
         self.detacher.take_down(parent, tid, space)
         return True
 

@@ -18,6 +18,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Place
 from livepro.engines.translate.counting.ledger import Ledger
+from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.signals.settling import StateTranslation
 from livepro.engines.translate.thread import Mode, TranslatedThread
@@ -130,7 +131,7 @@ class Detacher:
             actions = self._syscalls.actions[thread.process]
             if actions.to_tell():
                 # Before any thread is out: none must enter a handler in the cache from there.
-                self.give_handlers_back(thread.process, thread.tid, space)
+                self.give_handlers_back(thread.process, thread.tid, space, actions)
                 actions.forget()
                 actions.trap = None
         state.mode = Mode.PARTED
@@ -188,12 +189,14 @@ class Detacher:
             if in_hand(thread.tid):
                 self.part(thread)
 
-    def give_handlers_back(self, process: TracedProcess, tid: int, space: CodeCache) -> None:
+    def give_handlers_back(
+        self, process: TracedProcess, tid: int, space: CodeCache, actions: SignalActions
+    ) -> None:
         """Tell the kernel, through a stopped thread that is out of the cache, of the handlers
         that the program itself has set."""
         calls = self._calls.by(process, tid)
         at = layout.SCRATCH_ACTION
-        for number, action in self._syscalls.actions[process].to_tell().items():
+        for number, action in actions.to_tell().items():
             space.areas.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
             calls.call(self._numbers["rt_sigaction"], number, space.areas.area_address(0) + at, 0, 8)
 

@@ -61,14 +61,14 @@ class SignalActions:
         self._quick: frozenset[int] = frozenset()
         self._sort()
 
-    def copy(self, tid: int) -> SignalActions:
-        """Those of a new process, `tid`, that was born with a copy of these."""
+    def copy(self, tid: int, parent: int) -> SignalActions:
+        """Those of a new process, `tid`, that was born with a copy of these, its `parent`'s (a thread)."""
         if not self.known:
             return SignalActions()
         caught = _caught(tid)  # clone3 can leave handlers behind (CLONE_CLEAR_SIGHAND)
         sure = {n: raw for n, raw in self.known.items() if not self._changing[n] and caught >> n - 1 & 1}
         copy = SignalActions(sure)
-        copy.trap = self.trap
+        copy.trap = self.trap if caught or not _caught(parent) else None
         copy._others = caught & ~sum(1 << n - 1 for n in sure)
         return copy
 

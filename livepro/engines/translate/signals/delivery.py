@@ -23,6 +23,7 @@ from livepro.engines.translate.threads.running import ThreadRunner
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ProgramCounter, ThreadTable
 from livepro.engines.translate.translator.backend import Backend
+from livepro.engines.traps import IgnoredTraps
 from livepro.isa.base import Isa
 from livepro.linux import ptrace
 from livepro.model import Flow
@@ -48,6 +49,7 @@ class SignalDelivery:
         syscalls: SyscallMonitor,
         room: CacheRoom,
         runner: ThreadRunner,
+        traps: IgnoredTraps,
         part: Callable[[TracedThread], bool],
     ) -> None:
         self._isa = isa
@@ -60,6 +62,7 @@ class SignalDelivery:
         self._syscalls = syscalls
         self._room = room
         self._runner = runner
+        self._traps = traps
         self._part = part
         self.translation = StateTranslation(isa, backend, pc, ledger, deferral, runner, self.deliver)
 
@@ -74,7 +77,9 @@ class SignalDelivery:
             self._entered_handler(state)
         elif state.mode is Mode.SETTLING:
             self.translation.stepped_on(state)
-        elif self._backend.stepped(info) and state.mode in (Mode.NATIVE, Mode.DELIVERING):
+        elif state.mode in (Mode.NATIVE, Mode.DELIVERING) and (
+            self._backend.stepped(info) or not self._traps.delivered(thread, signal.SIGTRAP)
+        ):
             if self._tracer.leaving and self._will_restart(state) and self._part(thread):
                 return  # it might wait for ever
             if self._pc.of(thread.tid) == state.at or self._will_restart(state):
@@ -112,6 +117,8 @@ class SignalDelivery:
         if state.mode is Mode.SETTLING:
             self.translation.signalled(state, number, caught)
             return
+        if not self._traps.delivered(thread, number):
+            number = 0
         if state.mode in (Mode.NATIVE, Mode.DELIVERING):
             self._signalled_natively(state, number, caught)
             return

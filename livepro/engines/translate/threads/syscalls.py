@@ -15,6 +15,7 @@ from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.translator.backend import WHEN_TOLD, Backend
+from livepro.engines.traps import IgnoredTraps
 from livepro.isa.base import Isa, Quirk
 from livepro.tracee import TracedProcess, Tracer
 
@@ -41,6 +42,7 @@ class SyscallMonitor:
         backend: Backend,
         tracer: Tracer,
         deferral: Deferral,
+        traps: IgnoredTraps,
         asking: Mapping[int, int],
         settle: Callable[[TranslatedThread, int, dict[TracedProcess, SignalActions]], None],
         warn: Callable[[str], None],
@@ -51,6 +53,7 @@ class SyscallMonitor:
         self._backend = backend
         self._tracer = tracer
         self._deferral = deferral
+        self._traps = traps
         self._settle = settle
         self._warn = warn
         self._warned: set[TracedProcess] = set()
@@ -117,6 +120,7 @@ class SyscallMonitor:
             self._isa.after_step(Quirk.SYSCALL, state.thread)
         registers = self._isa.registers
         number = getattr(state.before, registers.syscall_number)
+        self._traps.called(state.thread, state.before)
         if state.change is not None:
             self.action_changed(state)
         elif number in self._acting:
