@@ -38,14 +38,13 @@ from livepro.cachesim.simulating import (
     simulate_branches,
     simulate_caches,
 )
-from livepro.engines.stream import FLAGS_SHIFT, GOES_ON
+from livepro.engines.stream import FLAGS, FLAGS_SHIFT, GOES_ON, NUMBER
 from livepro.events.pointers import borrowed
 from livepro.events.spans.flattening import BRANCHES, CUTS, EVENTS, HELD, OPERANDS, SPANS, flatten
 
 U = np.uint64
 ONE, BLOCK, FETCH, FETCH_ROW = U(1), U(BLOCK_BITS), U(FETCH_BITS), U(1 << FETCH_BITS)
 WORD, SIZE, COLUMN = (1 << WORD_BITS) - 1, (1 << SIZE_BITS) - 1, (1 << COLUMN_BITS) - 1
-NUMBER = (1 << FLAGS_SHIFT) - 1
 
 
 @njit(nogil=True, cache=True)
@@ -70,7 +69,7 @@ def simulate_blocks(
     line_before = latest[0]
     while at < upto:
         number = words[at]
-        if number >> FLAGS_SHIFT & 0xFF:
+        if number >> FLAGS_SHIFT & FLAGS:
             break
         block = U(number) << BLOCK
         next_at = at + U(blocks[block + U(WORDS)])

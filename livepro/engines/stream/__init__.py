@@ -18,8 +18,12 @@ is elsewhere (a signal handler)."""
 
 FLAGS_SHIFT = 32
 """Where the flags are in a record's first word; below is the number of the block."""
+FLAGS = 0xFF
+"""What there is of them, shifted."""
 COUNT_SHIFT = 40
 """Where k is."""
+NUMBER = (1 << FLAGS_SHIFT) - 1
+"""The bits of the block's number."""
 
 
 def head(number: int, flags: int = 0, count: int = 0) -> int:

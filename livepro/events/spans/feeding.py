@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.stream import FLAGS_SHIFT, GOES_ON, NUMBER
 from livepro.engines.stream.blocks import FLOWS, StaticTables
 from livepro.events.spans.flattening import (
     BRANCHES,
@@ -161,7 +162,7 @@ class Feed:
         if len(rest):
             self._flatten(rest, len(rest), tables, final=True)
             self._rest = rest[:0]
-            self._released = int(tables.first[(rest[0] & 0xFFFFFFFF) + 1]) - 1
+            self._released = int(tables.first[(rest[0] & NUMBER) + 1]) - 1
         self.flush()
 
     def _resolve(self, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
@@ -173,7 +174,7 @@ class Feed:
             self.flush()
             events, at = self._turns.now, 0
         head, address_of = int(words[0]), tables.address.view(np.int64)
-        goes = words[1] if head >> 32 & 4 else address_of[tables.first[head & 0xFFFFFFFF]]
+        goes = words[1] if head >> FLAGS_SHIFT & GOES_ON else address_of[tables.first[head & NUMBER]]
         events.branches[at] = i
         events.taken[at] = goes != address_of[i] + tables.bytes[i]
         events.targets[at] = goes

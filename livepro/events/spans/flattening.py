@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from livepro.engines.stream import COUNT_SHIFT, FLAGS, FLAGS_SHIFT, GOES_ON, NUMBER, PARTIAL
 from livepro.events.spans.operand import READ1, READ2, REWRITE, WRITE, described, size_of, slot_of
 
 SPANS, OPERANDS, BRANCHES, CUTS, HELD, EVENTS = range(6)
@@ -47,7 +48,7 @@ def flatten_whole(  # type: ignore[no-untyped-def]
     while at < upto and s < most_spans:
         head = words[at]
         number = U(head)
-        if head >> 32 & 0xFF or not plain[number]:
+        if head >> FLAGS_SHIFT & FLAGS or not plain[number]:
             break
         begin, end = first[number], first[number + ONE]
         next_at = at + U(words_of[number])
@@ -67,8 +68,8 @@ def flatten_whole(  # type: ignore[no-untyped-def]
         i = U(end - 1)
         if noted[flow[i]]:
             following = words[at]
-            elsewhere = following >> 32 & 4
-            goes = words[at + ONE] if elsewhere else address[U(first[U(following & 0xFFFFFFFF)])]
+            elsewhere = following >> FLAGS_SHIFT & GOES_ON
+            goes = words[at + ONE] if elsewhere else address[U(first[U(following & NUMBER)])]
             branches[b] = end - 1
             taken[b] = goes != address[i] + nbytes[i]
             targets[b] = goes
@@ -115,17 +116,17 @@ def flatten(  # type: ignore[no-untyped-def]
             if at >= upto:
                 break
             head = words[at]
-            flags = head >> 32 & 0xFF
-            if flags & 4:
+            flags = head >> FLAGS_SHIFT & FLAGS
+            if flags & GOES_ON:
                 at += 2
                 continue
-            number = head & 0xFFFFFFFF
+            number = head & NUMBER
             begin = first[number]
             end = first[number + 1]
             executed = end
             whole = 1
-            if flags & 1:
-                executed = begin + (head >> 40)
+            if flags & PARTIAL:
+                executed = begin + (head >> COUNT_SHIFT)
                 end = executed + (flags >> 1 & 1)
                 whole = 0
             elif noted[flow[end - 1]] and not final and at + words_of[number] > behind:
@@ -265,7 +266,7 @@ def flatten(  # type: ignore[no-untyped-def]
             i += 1
             if i == end and whole and noted[flow[i - 1]] and at <= behind:
                 head = words[at]
-                goes = words[at + 1] if head >> 32 & 4 else address[first[head & 4294967295]]
+                goes = words[at + 1] if head >> FLAGS_SHIFT & GOES_ON else address[first[head & NUMBER]]
                 branches[b] = i - 1
                 taken[b] = goes != address[i - 1] + nbytes[i - 1]
                 targets[b] = goes

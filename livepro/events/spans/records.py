@@ -6,19 +6,21 @@ from __future__ import annotations
 
 from numba import njit
 
+from livepro.engines.stream import COUNT_SHIFT, FLAGS, FLAGS_SHIFT, GOES_ON, NUMBER, PARTIAL
+
 
 @njit(nogil=True, cache=True, forceinline=True)
 def record_at(words, at, first, words_of, access_of, pattern, lanes_of):
     """The block of the record at a word (-1: it says where the thread goes on, and executes nothing), the
     instructions that it executes, and the word behind it."""
     head = words[at]
-    flags = head >> 32 & 0xFF
-    if flags & 4:
+    flags = head >> FLAGS_SHIFT & FLAGS
+    if flags & GOES_ON:
         return -1, 0, at + 2
-    number = head & 0xFFFFFFFF
-    if not flags & 1:
+    number = head & NUMBER
+    if not flags & PARTIAL:
         return number, first[number + 1] - first[number], at + words_of[number]
-    count = head >> 40  # only some of the block
+    count = head >> COUNT_SHIFT  # only some of the block
     behind, start = at + 1, first[number]
     for a in range(access_of[start], access_of[start + count + (flags >> 1 & 1)]):
         how = pattern[a]
