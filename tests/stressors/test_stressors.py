@@ -17,6 +17,7 @@ ROUNDS, SECONDS = 20, 2
 """How often a stressor does its work, and for how long at most."""
 
 PATIENCE = 120.0  # seconds
+WHILE = 30.0  # seconds in which a stressor must fail natively as it has failed under livepro
 GRACE = 10.0  # seconds until init has collected what ended last: gigabytes are given back meanwhile
 
 
@@ -64,13 +65,17 @@ def stressed(command: list[str], name: str, directory: Path) -> tuple[int | str,
 @pytest.mark.long
 @pytest.mark.parametrize("name", STRESSORS)
 def test_as_natively(name: str, tmp_path: Path) -> None:
-    """The status is 0, or what it is natively on this machine. (The engines that stop at each block take
-    minutes to get into a stressor.)"""
+    """The status is 0, or what it is natively on this machine, now and then at least. (The engines that stop
+    at each block take minutes to get into a stressor.)"""
     livepro = [sys.executable, "-m", "livepro", "run", "-q", "--engine", "translate", "--"]
     status, said = stressed(livepro, name, tmp_path)
     if status == 0 and "livepro: " not in said:
         return
+    # Some fail natively, too, but not each time: `mutex` whose threads have done all before they are counted.
+    until = time.monotonic() + WHILE
     natively, said_natively = stressed([], name, tmp_path)
+    while natively != status and time.monotonic() < until:
+        natively, said_natively = stressed([], name, tmp_path)
     assert (status, "livepro: " in said) == (natively, False), f"{said}\nnatively:\n{said_natively}"
 
 
