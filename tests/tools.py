@@ -1,7 +1,8 @@
-"""Programs that some tests need and not every machine has."""
+"""What tests share that run for long, or need programs that not every machine has."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import shutil
 
@@ -18,3 +19,8 @@ def needed(program: str, package: str, *, in_ci: bool = True) -> str:
     if in_ci and os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def turn(parts: int) -> int:
+    """Which of so many parts is today's, from 0 on: what takes too long for a day is spread over so many."""
+    return datetime.date.today().toordinal() % parts

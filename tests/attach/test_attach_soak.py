@@ -36,7 +36,7 @@ PROGRAMS = [name for name in present() if name != "go"]
 """All but Go's, whose handler of SIGTRAP the translate engine may yet lose."""
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=90)
 def test_a_round_of_each_program(tmp_path: Path) -> None:
     """Those programs that this machine has, engines by turns; minutes at most."""
     if os.environ.get("CI"):

@@ -105,7 +105,7 @@ def test_equal_to_the_twin(machine: Machine, seed: int, count: int) -> None:
     assert simulated(machine, accesses) == expected(machine, accesses)
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=110)
 @settings(max_examples=3000, deadline=None)
 @given(machines(), st.integers(0, 2**32))
 def test_equal_to_the_twin_often(machine: Machine, seed: int) -> None:

@@ -124,7 +124,7 @@ def test_code_that_comes_and_goes(builder: Builder, tmp_path: Path) -> None:
     churn(40, builder, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=95)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program writes x86-64 code")
 def test_code_that_comes_and_goes_for_long(builder: Builder, tmp_path: Path) -> None:
     churn(1000, builder, tmp_path)

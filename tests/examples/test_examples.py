@@ -62,7 +62,7 @@ def test_what_a_page_types_works(name: str, tmp_path: Path) -> None:
     typed(REPOSITORY / "docs" / name, scenes.QUICK[name], tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=150)
 @pytest.mark.parametrize("name", scenes.SLOW)
 def test_what_a_longer_page_types_works(name: str, tmp_path: Path) -> None:
     page = next(page for page in PAGES if page.name == name)

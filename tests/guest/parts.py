@@ -57,6 +57,7 @@ LONG = (
     f"{STEP}test_code_that_is_patched",
     f"{STEP}test_handlers_are_inherited",
     f"{BLOCK}test_agrees_with_the_step_engine",
+    f"{BLOCK}test_snapshots_every_so_often[million]",  # half a million stops
     f"{BLOCK}test_several_threads",
     f"{BLOCK}test_children_of_a_process_whose_first_thread_has_ended",
     f"{BLOCK}test_behaves_as_without[jumps-",

@@ -3,6 +3,7 @@
     python -m tests.injection [--target NAME] [--engine NAME] [--times N --seed S]
     python -m tests.injection --only detaching:Detacher.part --phase detach --kinds RuntimeError,KILL
     python -m tests.injection --again deaths.json
+    python -m tests.injection --part 2/3
 
 Without --times, every function that runs while attached fails at its first, second and last call in each
 phase; with it, so many faults are drawn. Prints the table of survivors; ends with status 1 if a program
@@ -34,6 +35,14 @@ def _list(text: str) -> list[str]:
     return text.split(",")
 
 
+def _part(text: str) -> tuple[int, int]:
+    """Which part of how many. Raises ValueError for others than 1/N to N/N."""
+    part, of = map(int, text.split("/"))
+    if not 1 <= part <= of:
+        raise ValueError(text)
+    return part, of
+
+
 def options() -> argparse.ArgumentParser:
     """The command line."""
     out = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,6 +70,9 @@ def options() -> argparse.ArgumentParser:
         help=f"of {', '.join(MOMENTS)} (default: {MOMENTS[0]})",
     )
     out.add_argument("--number", type=int, default=0, help="this call only")
+    out.add_argument(
+        "--part", type=_part, default=(1, 1), metavar="K/N", help="every Nth of the faults, from the Kth on"
+    )
     out.add_argument("--results", type=Path, help="write what became of each here, as JSON lines")
     out.add_argument(
         "--again", type=Path, help="make those faults again that were not survived, of such a file"
@@ -86,7 +98,8 @@ def faults(given: argparse.Namespace, campaign: Campaign) -> list[Fault]:
         found = sampled(points, given.times, seed, given.kinds)
     else:
         found = exhaustive(points, given.kinds, given.moments, seed, given.every_kind)
-    return [fault for fault in found if given.number in (0, fault.number)]
+    part, of = given.part
+    return [fault for fault in found if given.number in (0, fault.number)][part - 1 :: of]
 
 
 def main() -> int:

@@ -245,7 +245,7 @@ def test_what_is_wrong_is_said_before_the_program_starts(
     assert not (tmp_path / "started").exists()
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=60)
 def test_a_java_program(tmp_path: Path) -> None:
     """`livepro mica -- java -jar`: nothing of it is known beforehand but what must agree with what."""
     compiler = needed("javac", "openjdk-17-jdk-headless")
