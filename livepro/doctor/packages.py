@@ -65,6 +65,7 @@ TOOLS = tuple(
         ("ruby", "ruby", "a language runtime"),
         ("pypy3", "pypy3", "a language runtime"),
         ("go", "golang-go", "a language runtime"),
+        ("sqlite3", "sqlite3", "a shell whose work is compared"),
         ("stress-ng", "stress-ng", "programs that do what few programs do"),
         ("npm", "npm", "speedscope, which opens exported profiles"),
     )
