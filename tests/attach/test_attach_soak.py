@@ -30,7 +30,7 @@ def test_attached_to_again_and_again(name: str, tmp_path: Path) -> None:
         assert outcome.kind == "right", outcome.told
 
 
-WAYS = "once,several,files,windows,interrupted,live,run"
+WAYS = "once,several,files,windows,cycles,interrupted,live,run"
 """All but `commanded`: an answer to a question for metrics may yet fail, beside an unharmed program."""
 PROGRAMS = [name for name in present() if name != "go"]
 """All but Go's, whose handler of SIGTRAP the translate engine may yet lose."""
@@ -107,13 +107,13 @@ def test_a_program_that_is_hurt_is_noticed(tmp_path: Path, builder: Builder) -> 
 
 def test_the_ledger_grows_by_a_line(tmp_path: Path) -> None:
     outcomes = [
-        Outcome(0, "node", "once", True, "right"),
-        Outcome(1, "node", "once", True, "death", "what it said"),
+        Outcome(0, "node", "once", True, "right", "", 5),
+        Outcome(1, "node", "once", True, "death", "what it said", 2),
         Outcome(2, "node", "once", False, "wrong", "what it said"),
     ]
     row = ledger.line(outcomes, datetime(2026, 1, 2, tzinfo=UTC))
     assert row.startswith("| 2026-01-02 | ")
-    assert row.endswith(" | 2 | 1 | 1 | 1 | 0 |\n")
+    assert row.endswith(" | 2 | 1 | 1 | 1 | 0 | 7 |\n")
     assert row.count("|") == ledger.HEAD.splitlines()[0].count("|")
     page = tmp_path / "page.md"
     page.write_text("# A page\n")

@@ -132,10 +132,12 @@ def table(outcomes: list[Outcome]) -> str:
             kinds = Counter(outcome.kind for outcome in outcomes if getattr(outcome, key) == name)
             lines.append(f"{name:<18}{kinds.total():7}{kinds['death']:8}{kinds['wrong']:7}{kinds['error']:8}")
     kinds = Counter(outcome.kind for outcome in outcomes)
+    attached = sum(outcome.attachments for outcome in outcomes)
     fresh = sum(outcome.fresh for outcome in outcomes)
     lines.append(
-        f"{len(outcomes)} rounds, {fresh} of them with nothing kept: {kinds['death']} deaths, "
-        f"{kinds['wrong']} wrong results, {kinds['error']} errors of livepro's beside unharmed programs"
+        f"{len(outcomes)} rounds, {fresh} of them with nothing kept, {attached} attachments: "
+        f"{kinds['death']} deaths, {kinds['wrong']} wrong results, "
+        f"{kinds['error']} errors of livepro's beside unharmed programs"
     )
     return "\n".join(lines)
 

@@ -12,8 +12,8 @@ import ledgers
 from soak.rounds import Outcome
 
 HEAD = (
-    "| date | commit | processor | nothing kept | with what was kept | deaths | wrong results | errors |\n"
-    "|---|---|---|---|---|---|---|---|\n"
+    "| date | commit | processor | nothing kept | with what was kept | deaths | wrong results | errors "
+    "| attachments |\n|---|---|---|---|---|---|---|---|---|\n"
 )
 """What `line` is a row of; the fourth and fifth are rounds."""
 
@@ -22,7 +22,8 @@ def line(outcomes: Sequence[Outcome], when: datetime | None = None) -> str:
     """A soak's row."""
     kinds = Counter(outcome.kind for outcome in outcomes)
     fresh = sum(outcome.fresh for outcome in outcomes)
-    cells = (fresh, len(outcomes) - fresh, kinds["death"], kinds["wrong"], kinds["error"])
+    attached = sum(outcome.attachments for outcome in outcomes)
+    cells = (fresh, len(outcomes) - fresh, kinds["death"], kinds["wrong"], kinds["error"], attached)
     return ledgers.row(*cells, when=when)
 
 

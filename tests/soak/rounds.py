@@ -45,7 +45,7 @@ class Round:
 class Outcome:
     """How it went. `kind` is "right"; "death" for a program that has ended or hangs, "wrong" for one whose
     result is wrong or in which something has stayed, "error" for livepro's own failing beside an unharmed
-    program. `told` says what, with livepro's own words."""
+    program. `told` says what, with livepro's own words; `attachments` how often it was attached."""
 
     number: int
     program: str
@@ -53,6 +53,7 @@ class Outcome:
     fresh: bool
     kind: str
     told: str = ""
+    attachments: int = 0
 
     def document(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -138,7 +139,7 @@ class Rounds:
             kind, told = self._run(drawn, scene) if drawn.way == "run" else self._attached(drawn, scene)
         if kind != "right":
             told = "\n".join([told, *scene.commands, *(said[-3000:] for said in scene.said)])
-        return Outcome(drawn.number, drawn.program, drawn.way, drawn.fresh, kind, told)
+        return Outcome(drawn.number, drawn.program, drawn.way, drawn.fresh, kind, told, scene.attachments)
 
     def _attached(self, drawn: Round, scene: Scene) -> tuple[str, str]:
         program = PROGRAMS[drawn.program](self._builder)

@@ -27,7 +27,8 @@ class LiveproFailed(AssertionError):
 @dataclass
 class Scene:
     """What a round has: a random number generator, the engines in the order of their turns, the directory of
-    what livepro keeps, and a place for files. `said` is what livepro has written to standard error."""
+    what livepro keeps, and a place for files. `said` is what livepro has written to standard error,
+    `attachments` how often it has been told to attach."""
 
     random: random.Random
     engines: Sequence[str]
@@ -35,6 +36,7 @@ class Scene:
     place: Path
     said: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
+    attachments: int = 0
 
     def moment(self, shortest: float = 0.001, longest: float = 3.0) -> float:
         """Some seconds: short ones as likely as long ones."""
@@ -62,6 +64,7 @@ class Scene:
         errors = self.place / f"errors-{len(self.said)}"
         words = [str(word) for word in arguments]
         self.commands.append(f"livepro {' '.join(words)}")
+        self.attachments += words[0] == "attach"
         with errors.open("w") as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", "livepro", *words],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import http.client
+import json
 import os
 import pty
 import select
@@ -63,6 +64,17 @@ def windows(scene: Scene, program: Program) -> None:
         "--for", f"{window:.4f}s", "--duration", f"{seconds:.4f}s",
     ):  # fmt: skip
         pass
+
+
+def cycles(scene: Scene, program: Program) -> None:
+    """Attached and let go as often as there is time for."""
+    report = scene.place / "cycles.json"
+    with scene.livepro(
+        "attach", program.target.pid, "--engine", scene.engines[0], "-q", "--every", "20ms", "--for", "5ms",
+        "--duration", "8s", "--json", report,
+    ):  # fmt: skip
+        pass
+    scene.attachments += len(json.loads(report.read_text())["sampling"]["windows"]) - 1
 
 
 def interrupted(scene: Scene, program: Program) -> None:
@@ -162,7 +174,7 @@ def live(scene: Scene, program: Program) -> None:
 
 
 ATTACHED: dict[str, Callable[[Scene, Program], None]] = {
-    way.__name__: way for way in (once, several, files, windows, interrupted, commanded, live)
+    way.__name__: way for way in (once, several, files, windows, cycles, interrupted, commanded, live)
 }
 """What is done to a program that runs."""
 
