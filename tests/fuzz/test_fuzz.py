@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import re
 import subprocess
@@ -226,6 +227,18 @@ def shrunk(report: str) -> list[str]:
     """The disassembled lines of a report's first failure."""
     lines = report.partition("shrunk from")[2].partition("registers at the start")[0].splitlines()
     return [line for line in lines if line.startswith("  0x")]
+
+
+@pytest.mark.long(seconds=60)
+def test_sequences_of_the_day(tmp_path: Path) -> None:
+    """Others than the day before; a failure names the seed that makes it again."""
+    seed = f"{datetime.date.today():%Y%m%d}"
+    options = ("--seconds", "45", "--seed", seed, "--directory", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *options], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^[1-9]\d* programs, [1-9]\d* sequences, 0 failures", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.long

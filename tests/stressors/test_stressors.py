@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -88,3 +89,35 @@ def test_every_stressor_is_in_one_of_the_lists() -> None:
     assert not set(STRESSORS) & set(excepted)
     if "0.15.06" in version:
         assert sorted([*STRESSORS, *excepted]) == sorted(there)
+
+
+DOZEN = (
+    *("cpu", "fork", "futex", "matrix", "mmap", "mprotect"),
+    *("pthread", "sigfpe", "sigrt", "sigsegv", "timer", "vecmath"),
+)
+"""Stressors of threads, processes, signals, mappings and arithmetic."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["step", "block", "translate"])
+@pytest.mark.parametrize("name", DOZEN)
+def test_attached_to_in_the_middle(name: str, engine: str, tmp_path: Path) -> None:
+    """Each engine watches what a stressor does for a while, and its status is as ever."""
+    stress = needed("stress-ng", "stress-ng")
+    options = ["--temp-path", str(tmp_path), f"--{name}", "1", "-t", "3", "--verify"]
+    with subprocess.Popen(
+        [stress, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while not (found := children.read_text().split()):
+            time.sleep(0.01)
+        attach = ["attach", found[0], "--engine", engine, "--duration", "700ms", "-q", "--no-live"]
+        livepro = subprocess.run(
+            [sys.executable, "-m", "livepro", *attach, "--json", str(tmp_path / "report.json")],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        said, _ = process.communicate(timeout=PATIENCE)
+    assert (livepro.returncode, process.returncode) == (0, 0), livepro.stderr + said
+    assert json.loads((tmp_path / "report.json").read_text())["instructions"] > 0
