@@ -26,10 +26,8 @@ from livepro.model import (
     SnapshotThread,
     ThreadCounts,
 )
-from livepro.model.label import generated
+from livepro.model.label import generated, outside
 from livepro.names.demangle import Demangler
-
-_KERNELS = ("[vdso]", "[vsyscall]")
 
 
 def build_processes(
@@ -198,17 +196,16 @@ def labelled(image: ImageRecord) -> BlockStore:
 
 def code_labels(modules: Sequence[str], known: Mapping[int, CodeLabel]) -> tuple[CodeLabel, ...] | None:
     """A label for every block of a Java virtual machine's process; None for another's. `known` are
-    those given while it ran (by row), of code that is in no file."""
-    if not any(PurePath(module).name == LIBRARY for module in set(modules)):
+    those given while it ran (by row), of code that is in no file. (It may have executed nothing else.)"""
+    made = any(label.origin is not Origin.GENERATED for label in known.values())
+    if not made and not any(PurePath(module).name == LIBRARY for module in set(modules)):
         return None
-    by_module = {module: CodeLabel(_origin(module)) for module in set(modules)}
+    by_module = {module: _by_file(module) for module in set(modules)}
     return tuple(known.get(row) or by_module[module] for row, module in enumerate(modules))
 
 
-def _origin(module: str) -> Origin:
-    if PurePath(module).name == LIBRARY:
-        return Origin.VM
-    return Origin.NATIVE if module.startswith("/") or module in _KERNELS else Origin.GENERATED
+def _by_file(module: str) -> CodeLabel:
+    return CodeLabel(Origin.VM) if PurePath(module).name == LIBRARY else outside(module)
 
 
 def _counts(tally: ThreadTally, blocks: int, alike: Alike) -> ThreadCounts:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from livepro.model import BlockTable, Instruction, Interval, ProcessResult, ThreadCounts
+from livepro.model import BlockTable, CodeLabel, Instruction, Interval, ProcessResult, ThreadCounts
+from livepro.model.label import outside
 
 _Rows = npt.NDArray[np.int64]
 
@@ -42,6 +43,7 @@ def merge_tables(tables: Sequence[BlockTable]) -> tuple[BlockTable, list[_Rows]]
     known: dict[tuple[int, bytes, str], int] = {}
     chosen: list[tuple[BlockTable, int]] = []
     rows = []
+    labels: dict[int, CodeLabel] = {}
     for table in tables:
         where = np.empty(len(table), np.int64)
         keys = zip(table.address.tolist(), table.code, table.module, strict=True)
@@ -50,6 +52,8 @@ def merge_tables(tables: Sequence[BlockTable]) -> tuple[BlockTable, list[_Rows]]
             if found == len(chosen):
                 chosen.append((table, row))
             where[row] = found
+            if table.label is not None:
+                labels.setdefault(found, table.label[row])
         rows.append(where)
     kinds: dict[Instruction, int] = {}
     forms = {
@@ -57,7 +61,6 @@ def merge_tables(tables: Sequence[BlockTable]) -> tuple[BlockTable, list[_Rows]]
         for table in tables
     }
     within = [(table, slice(int(table.start[row]), int(table.start[row + 1]))) for table, row in chosen]
-    labelled = any(table.label is not None for table in tables)
     return (
         BlockTable(
             address=np.array([table.address[row] for table, row in chosen], np.uint64),
@@ -72,8 +75,9 @@ def merge_tables(tables: Sequence[BlockTable]) -> tuple[BlockTable, list[_Rows]]
             function=tuple(table.function[row] for table, row in chosen),
             module=tuple(table.module[row] for table, row in chosen),
             offset=np.array([table.offset[row] for table, row in chosen], np.uint64),
-            label=tuple(table.label[row] for table, row in chosen if table.label is not None)
-            if labelled
+            # A table in which nothing of the virtual machine occurs has no labels.
+            label=tuple(labels.get(n) or outside(table.module[row]) for n, (table, row) in enumerate(chosen))
+            if labels
             else None,
         ),
         rows,

@@ -33,9 +33,19 @@ class CodeLabel(NamedTuple):
         return f"{self.origin} tier {self.tier}" if self.origin is Origin.C1 else str(self.origin)
 
 
+_KERNELS = ("[vdso]", "[vsyscall]")
+"""Modules that are no files, and not made while the program runs."""
+
+
+def outside(module: str) -> CodeLabel:
+    """The label of a module's code that is neither a virtual machine's nor labelled otherwise."""
+    native = module.startswith("/") or module in _KERNELS
+    return CodeLabel(Origin.NATIVE if native else Origin.GENERATED)
+
+
 def generated(module: str) -> bool:
     """Whether the code of a module is made while the program runs: in anonymous memory, or in files that
     JIT compilers map twice, once to write and once to execute."""
     if module.startswith("/"):
         return module.startswith("/memfd:") or module.endswith(" (deleted)")
-    return module not in ("[vdso]", "[vsyscall]")
+    return module not in _KERNELS

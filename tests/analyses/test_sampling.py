@@ -6,12 +6,14 @@ from dataclasses import replace
 from math import inf, isclose
 
 import fake_runs
+import model_builders as mb
 import numpy as np
 import pytest
 
-from livepro.analyses.merging import merge
+from livepro.analyses.merging import merge, merge_tables
 from livepro.analyses.sampling import document, estimate, quantile
-from livepro.model import SamplingResult, Window
+from livepro.model import CodeLabel, Origin, SamplingResult, Window
+from livepro.results import code_labels
 
 
 def windows(*rates: int) -> SamplingResult:
@@ -72,3 +74,29 @@ def test_processes_are_added_up_block_by_block() -> None:
         assert merged.form_counts(both.table).sum() == 2 * thread.form_counts(table).sum()
         assert merged.rep_iterations == 2 * thread.rep_iterations
         assert merged.instructions(both.table) == 2 * thread.instructions(table)
+
+
+def test_a_window_without_anything_of_the_virtual_machine_has_no_labels() -> None:
+    """Only the C library's code in one window, that of a method beside it in the other."""
+    libc = (0x1000, [mb.ADD, mb.RET], "memcpy", "/lib/libc.so.6")
+    alone = mb.table(libc, (0x6000, [mb.RET], "", "[anon]"))
+    method = CodeLabel(Origin.C2, 4, "Sum.all([F)V")
+    beside = mb.table((0x5000, [mb.ADD, mb.RET], method.name, "[anon]"), libc)
+    beside = replace(beside, label=(method, CodeLabel(Origin.NATIVE)))
+    for tables in ((alone, beside), (beside, alone)):
+        both, _ = merge_tables(tables)
+        assert both.label is not None
+        assert dict(zip(both.address.tolist(), both.label, strict=True)) == {
+            0x1000: CodeLabel(Origin.NATIVE),
+            0x5000: method,
+            0x6000: CodeLabel(Origin.GENERATED),
+        }
+    assert merge_tables((alone, alone))[0].label is None
+
+
+def test_compiled_code_alone_is_labelled() -> None:
+    """The virtual machine itself need not have executed anything."""
+    method = CodeLabel(Origin.C2, 4, "Sum.all([F)V")
+    modules = ("[anon]", "/lib/libc.so.6")
+    assert code_labels(modules, {0: method}) == (method, CodeLabel(Origin.NATIVE))
+    assert code_labels(modules, {0: CodeLabel(Origin.GENERATED, 0, "js")}) is None
