@@ -57,7 +57,12 @@ LONG = (
     f"{STEP}test_code_that_is_patched",
     f"{STEP}test_handlers_are_inherited",
     f"{BLOCK}test_agrees_with_the_step_engine",
-    f"{BLOCK}test_snapshots_every_so_often[million]",  # half a million stops
+    f"{BLOCK}test_snapshots_every_so_often",  # up to half a million stops
+    f"{BLOCK}test_generated_code_and_signals_in_a_loop",
+    f"{BLOCK}test_threads_that_run_meanwhile",
+    f"{BLOCK}test_processes_of_every_kind",
+    f"{BLOCK}test_actions_that_change_under_signals",
+    f"{TRANSLATE}test_snapshots_every_so_often[threads_straight]",
     f"{BLOCK}test_several_threads",
     f"{BLOCK}test_children_of_a_process_whose_first_thread_has_ended",
     f"{BLOCK}test_behaves_as_without[jumps-",

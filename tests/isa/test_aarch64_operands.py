@@ -169,7 +169,9 @@ def shapes(words: list[int], most: int) -> list[int]:
     return out
 
 
-@pytest.mark.parametrize(("most", "states"), [(1, 5), pytest.param(4, 20, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("most", "states"), [(1, 5), pytest.param(2, 20, marks=pytest.mark.long(seconds=180))]
+)
 def test_operands_are_those_that_make_a_difference(
     most: int, states: int, request: pytest.FixtureRequest
 ) -> None:
