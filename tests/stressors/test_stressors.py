@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from attach.targets import eventually
 from tools import needed
 
 HERE = Path(__file__).resolve().parent
@@ -18,7 +19,10 @@ ROUNDS, SECONDS = 20, 2
 """How often a stressor does its work, and for how long at most."""
 
 PATIENCE = 120.0  # seconds
-WHILE = 30.0  # seconds in which a stressor must fail natively as it has failed under livepro
+NOW_AND_THEN = ("mutex",)
+"""Stressors that fail natively, too, but not each time: 2 of 100 runs, 9 of 100 on one processor."""
+
+WHILE = 30.0  # seconds in which one of those must fail natively as it has failed under livepro
 GRACE = 10.0  # seconds until init has collected what ended last: gigabytes are given back meanwhile
 
 
@@ -66,14 +70,13 @@ def stressed(command: list[str], name: str, directory: Path) -> tuple[int | str,
 @pytest.mark.long
 @pytest.mark.parametrize("name", STRESSORS)
 def test_as_natively(name: str, tmp_path: Path) -> None:
-    """The status is 0, or what it is natively on this machine, now and then at least. (The engines that stop
-    at each block take minutes to get into a stressor.)"""
+    """The status is 0, or what it is natively on this machine. (The engines that stop at each block take
+    minutes to get into a stressor.)"""
     livepro = [sys.executable, "-m", "livepro", "run", "-q", "--engine", "translate", "--"]
     status, said = stressed(livepro, name, tmp_path)
     if status == 0 and "livepro: " not in said:
         return
-    # Some fail natively, too, but not each time: `mutex` whose threads have done all before they are counted.
-    until = time.monotonic() + WHILE
+    until = time.monotonic() + (WHILE if name in NOW_AND_THEN else 0.0)
     natively, said_natively = stressed([], name, tmp_path)
     while natively != status and time.monotonic() < until:
         natively, said_natively = stressed([], name, tmp_path)
@@ -109,9 +112,17 @@ def test_attached_to_in_the_middle(name: str, engine: str, tmp_path: Path) -> No
         [stress, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        while not (found := children.read_text().split()):
-            time.sleep(0.01)
-        attach = ["attach", found[0], "--engine", engine, "--duration", "700ms", "-q", "--no-live"]
+        eventually(children.read_text, "the stressor's process does not begin")
+        attach = [
+            "attach",
+            children.read_text().split()[0],
+            "--engine",
+            engine,
+            "--duration",
+            "700ms",
+            "-q",
+            "--no-live",
+        ]
         livepro = subprocess.run(
             [sys.executable, "-m", "livepro", *attach, "--json", str(tmp_path / "report.json")],
             capture_output=True,
