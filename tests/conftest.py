@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import pytest
+from tools import todays
 
 from fixtures import Builder
 
@@ -30,14 +31,36 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that take longest come first (`long(seconds=...)`), so that workers end together."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        metavar="K/N",
+        help="only the K-th of N parts of the tests (in CI: of those that take long the part of today)",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests that take longest come first (`long(seconds=...)`), so that workers end together; a part
+    has some of the longest, some of the shortest."""
 
     def seconds(item: pytest.Item) -> float:
         marker = item.get_closest_marker("long")
         return marker.kwargs.get("seconds", 0.0) if marker else 0.0
 
     items.sort(key=seconds, reverse=True)
+    if config.option.part:
+        number, parts = map(int, config.option.part.split("/"))
+        kept = items[number - 1 :: parts]
+    elif os.environ.get("CI"):
+        number, parts = todays()
+        long = [item for item in items if item.get_closest_marker("long")]
+        others = set(long) - set(long[number::parts])
+        kept = [item for item in items if item not in others]
+    else:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -89,6 +89,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long(seconds=50)
 def test_python_under_translate(tmp_path: Path) -> None:
     """(An interpreter's start takes the other engines minutes.)"""
     printed, report = run(tmp_path / "report.json", "translate", sys.executable, "-E", "-c", PYTHON)

@@ -21,6 +21,16 @@ def needed(program: str, package: str, *, in_ci: bool = True) -> str:
     pytest.skip(reason)
 
 
+DAYS = 2
+"""In CI a test that takes long runs each so many days: all of them together take an hour and a half on a slow
+machine with two processors."""
+
+
 def turn(parts: int) -> int:
-    """Which of so many parts is today's, from 0 on: what takes too long for a day is spread over so many."""
-    return datetime.date.today().toordinal() % parts
+    """Which of so many parts a test that takes long runs today, from 0 on: other ones than the last time."""
+    return datetime.date.today().toordinal() // DAYS % parts
+
+
+def todays() -> tuple[int, int]:
+    """Which part of the tests that take long runs in CI today: a number from 0 on, of how many."""
+    return datetime.date.today().toordinal() % DAYS, DAYS

@@ -15,7 +15,7 @@ from typing import Any
 OBSERVE = Path(__file__).with_name("observe.py")
 REPOSITORY = OBSERVE.parent.parent.parent
 _PATH = f"{REPOSITORY}:{REPOSITORY / 'tests'}"
-TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "60"))
+TIMEOUT = float(os.environ.get("LIVEPRO_TESTS_TIMEOUT", "240"))
 """Seconds after which a run counts as hung; the longest takes about 10 on a busy machine."""
 
 

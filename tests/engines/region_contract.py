@@ -206,7 +206,10 @@ class RegionContract:
             # Which of the two runs when is chance; one that wakes ends its block.
             assert abs(counted - asked) <= late(seen["warnings"]), (case, seen)
 
-    @pytest.mark.parametrize("program", ["million", "threads_join", "threads_straight"])
+    @pytest.mark.parametrize(
+        "program",
+        [pytest.param("million", marks=pytest.mark.long(seconds=55)), "threads_join", "threads_straight"],
+    )
     def test_snapshots_every_so_often(self, program: str, builder: Builder) -> None:
         """Each has the instructions of all threads together that were asked for, to the last one."""
         every = {"million": 777, "threads_join": 61, "threads_straight": 701}[program]

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import livepro
 
 PROCESSES = 120
@@ -50,6 +52,7 @@ def peak(turns: int) -> tuple[int, int]:
     return images, most
 
 
+@pytest.mark.long(seconds=45)
 def test_memory_for_each_process() -> None:
     """What equal processes have in common takes no memory again. (How much the allocator takes of the system
     is not exact.)"""

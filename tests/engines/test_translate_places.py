@@ -228,7 +228,7 @@ def test_what_happens_at_some_places(
 def test_what_happens_at_each_place(
     name: str, event: str, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each third place, others than the day before: the program is run as often as it has places."""
+    """At each third place, others than the last time: the program is run as often as it has places."""
     number = 1 + turn(3)
     while happens(name, number, event, builder, monkeypatch):
         number += 3

@@ -121,7 +121,7 @@ def plainly(blocks: StreamBlocks, words: list[int], cut: Callable[[int], int]) -
     return out
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, "long_blocks"])
+@pytest.mark.parametrize("name", [*PROGRAMS, pytest.param("long_blocks", marks=pytest.mark.long(seconds=50))])
 def test_the_kernel_cuts_as_plain_python_does(name: str, builder: Builder) -> None:
     """In chunks of any length; the pieces end with the blocks in which intervals end."""
     from livepro.events.intervals import IntervalCutter

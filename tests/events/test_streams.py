@@ -106,6 +106,7 @@ def test_addresses_are_those_proved(engine: str, fixture: Fixture, builder: Buil
     assert accesses == proved(fixture.source, names)
 
 
+@pytest.mark.long(seconds=45)
 @pytest.mark.skipif("translate" not in ENGINES, reason="nothing is kept of what other engines record")
 @pytest.mark.parametrize("aslr", [False, True])
 def test_what_is_kept_records_the_same(aslr: bool, tmp_path: Path) -> None:

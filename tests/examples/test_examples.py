@@ -62,8 +62,13 @@ def test_what_a_page_types_works(name: str, tmp_path: Path) -> None:
     typed(REPOSITORY / "docs" / name, scenes.QUICK[name], tmp_path)
 
 
-@pytest.mark.long(seconds=150)
-@pytest.mark.parametrize("name", scenes.SLOW)
+SECONDS = {"README.md": 290, "blocks.md": 270, "simpoint.md": 120, "trace.md": 50}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long(seconds=SECONDS.get(name, 30))) for name in scenes.SLOW],
+)
 def test_what_a_longer_page_types_works(name: str, tmp_path: Path) -> None:
     page = next(page for page in PAGES if page.name == name)
     typed(page, scenes.SLOW[name], tmp_path)

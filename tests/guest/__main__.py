@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from ..tools import todays
 from .image import image
 from .machine import CPUS, GuestError, run
 from .packages import packages
@@ -34,7 +35,11 @@ def main() -> int:
         metavar="SECONDS",
         help="give up after this (default: 900; for each part of the tests 1800)",
     )
-    parser.add_argument("--all", action="store_true", help="of the tests also those that take longest")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="all tests, also the longest (without: in CI half of the others)",
+    )
     parser.add_argument(
         "--part", choices=[part.name for part in PARTS], action="append", help="of the tests only these"
     )
@@ -49,7 +54,8 @@ def main() -> int:
     if args.command:
         return _command(args.command, args.cpu, args.timeout or 900.0)
     chosen = [part for part in PARTS if not args.part or part.name in args.part]
-    return _tests(chosen, args.all, args.timeout or LIMIT)
+    share = todays() if os.environ.get("CI") and not args.all else (0, 1)
+    return _tests(chosen, args.all, share, args.timeout or LIMIT)
 
 
 def _command(command: list[str], cpu: str, timeout: float) -> int:
@@ -63,7 +69,7 @@ def _command(command: list[str], cpu: str, timeout: float) -> int:
     return status
 
 
-def _tests(parts: list[Part], everything: bool, timeout: float) -> int:
+def _tests(parts: list[Part], everything: bool, share: tuple[int, int], timeout: float) -> int:
     """Each part on a machine of its own, as many at a time as there are processors."""
     image()
     packages()  # once, before there are several that want them
@@ -74,9 +80,8 @@ def _tests(parts: list[Part], everything: bool, timeout: float) -> int:
         began = time.monotonic()
         lines = _Lines(f"{part.name}: ", writing)
         try:
-            status = run(
-                part.command(everything), cpu=part.cpu, timeout=timeout, write=lines.write, over=over
-            )
+            command = part.command(everything, share)
+            status = run(command, cpu=part.cpu, timeout=timeout, write=lines.write, over=over)
         except GuestError as error:
             lines.write(f"\n{error}\n".encode())
             status = 1

@@ -91,10 +91,14 @@ class Part:
     cpu: str = "cortex-a57"
     options: tuple[str, ...] = ()
 
-    def command(self, everything: bool) -> list[str]:
-        """What the guest is to run; without `everything`, not what is `LONG`."""
+    def command(self, everything: bool, share: tuple[int, int] = (0, 1)) -> list[str]:
+        """What the guest is to run; without `everything`, not what is `LONG`; of the rest a share: which, of
+        how many."""
         left_out = NEVER if everything else (*NEVER, *LONG)
-        report = ("-q", "-p", "guest.instant", "--tb=short")
+        number, of = share
+        report = ("-q", "-p", "guest.instant", "--tb=short", f"--part={number + 1}/{of}")
+        if everything:
+            report = (*report, "-m", "long or not long")
         return ["pytest", *report, *self.options, *self.tests, *(f"--deselect={test}" for test in left_out)]
 
 

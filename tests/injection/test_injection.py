@@ -137,7 +137,7 @@ def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_fault_is_survived(phase: str, tmp_path: Path) -> None:
     """Each function, ptrace request and system call fails at its first, second and last call. Those are some
-    two thousand attachments: a fourth of them each day, another one than the day before."""
+    two thousand attachments: a fourth of them whenever this runs, another one than the last time."""
     part = f"{turn(PARTS) + 1}/{PARTS}"
     results = tmp_path / "outcomes"
     done = injection("--phase", phase, "--seed", "1", "--part", part, "--results", results)

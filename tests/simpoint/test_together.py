@@ -103,6 +103,7 @@ def sniper_regions(file: Path) -> list[tuple[str, int, int, str, int, int]]:
     return found
 
 
+@pytest.mark.long(seconds=85)
 @pytest.mark.parametrize(("engine", "base"), [("translate", 0), ("block", 0x400000)])
 def test_regions_are_found_again(builder: Builder, engine: str, base: int, tmp_path: Path) -> None:
     """In another run, by the turns of loops that they go from and to, with as many turns in between; in a

@@ -101,6 +101,7 @@ def test_the_last_interval_may_be_a_shorter_point(builder: Builder, tmp_path: Pa
     assert re.search(r"instructions +(\d+,\d+)", told)[1] == "11,000"  # type: ignore[index]
 
 
+@pytest.mark.long(seconds=55)
 def test_a_process_that_runs_is_traced_for_a_while_and_goes_on(tmp_path: Path) -> None:
     script = "while [ ! -e stop ]; do :; done; echo ended > out"
     with subprocess.Popen(["sh", "-c", script], cwd=tmp_path) as process:

@@ -228,6 +228,7 @@ class Twin:
         return True, bool(missed)
 
 
+@pytest.mark.long(seconds=85)
 def test_a_trace_fed_through_a_simulator_misses_as_the_run_did(builder: Builder, tmp_path: Path) -> None:
     """One run of a program with its libraries: the simulator beside two traces of it."""
     code = """
