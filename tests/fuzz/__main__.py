@@ -16,8 +16,7 @@ from .generator import sequence
 from .runner import UnderEngine, available_engines
 from .table import coverage
 
-_WITH_STEP = 60  # sequences in a program that the step engine runs, too
-_WITHOUT = 300
+_FEWEST, _MOST = 60, 1000  # sequences in a program: a run of livepro costs as much as hundreds of them
 HEAD = (
     "| date | commit | processor | seed | engines | sequences | instructions | encodings | failures |\n"
     "|---|---|---|---|---|---|---|---|---|\n"
@@ -33,7 +32,7 @@ def main() -> int:
         "--engine", action="append", nargs="+", choices=available_engines(), help="engines (default: all)"
     )
     parser.add_argument("--sequence", help="only the sequence of this seed, as a failure names it")
-    parser.add_argument("--count", type=int, help="sequences in a program")
+    parser.add_argument("--count", type=int, help="sequences in a program (default: by the time)")
     parser.add_argument("--keep-going", action="store_true", help="do not end with the first failure")
     parser.add_argument("--directory", type=Path, help="where to keep files (default: a new one)")
     parser.add_argument(
@@ -45,33 +44,28 @@ def main() -> int:
     directory = args.directory or Path(tempfile.mkdtemp(prefix="livepro-fuzz."))
     directory.mkdir(parents=True, exist_ok=True)
     engines = {name: UnderEngine(name) for name in names}
-    everything = Campaign(engines, directory, strict=args.strict)
-    fast = Campaign(
-        {name: run for name, run in engines.items() if name != "step"}, directory, strict=args.strict
-    )
+    campaign = Campaign(engines, directory, strict=args.strict)
     if args.sequence:
         place = placement(args.sequence.rpartition(":")[0])
-        reports = everything.run([sequence(args.sequence, place.options())], place, "one")
+        reports = campaign.run([sequence(args.sequence, place.options())], place, "one")
         print("\n\n".join(reports) or "no difference")
         return bool(reports)
     seed = args.seed or str(random.SystemRandom().randrange(1 << 32))
     print(f"seed {seed}, engines {', '.join(names)}, files in {directory}", flush=True)
     end = time.monotonic() + args.seconds
     failed = number = 0
+    count = args.count or max(_FEWEST, min(_MOST, int(2 * args.seconds)))
     while time.monotonic() < end:
-        # Every other program is small enough for the step engine to say what the counts are.
-        small = "step" in names and (number % 2 == 0 or not fast.engines)
-        campaign = everything if small else fast
-        reports = campaign.program(f"{seed}.{number}", args.count or (_WITH_STEP if small else _WITHOUT))
+        reports = campaign.program(f"{seed}.{number}", count)
         number += 1
         for report in reports:
             print(report, end="\n\n", flush=True)
         failed += len(reports)
         if failed and not args.keep_going:
             break
-    ran = everything.sequences_run + fast.sequences_run
-    executed = sum(n for run in (everything, fast) for n in run.instructions.values())
-    covered = coverage(everything.codes | fast.codes)
+    ran = campaign.sequences_run
+    executed = sum(campaign.instructions.values())
+    covered = coverage(campaign.codes)
     print(f"{number} programs, {ran} sequences, {failed} failures. Encodings executed, of those there are:")
     for family, (met, of) in covered.items():
         print(f"  {family:<8} {met:>6,} of {of:>6,}")

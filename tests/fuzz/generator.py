@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from .blocks import BLOCKS
 from .code import DATA_CENTRE, Item, Label, Node, Sequence, State
 from .control import Labels, Scope
 from .faults import fault
-from .operands import Context, Unsuitable, number, straight
+from .operands import INTERESTING, Context, Unsuitable, number, straight
 from .table import forms
 
 DATA_SIZE = 2 * DATA_CENTRE
@@ -178,20 +179,30 @@ def _x87(rng: random.Random) -> bytes:
     return b"".join(word.to_bytes(4, "little") for word in words) + bytes(registers)
 
 
-_FLOATS = (0x00000000, 0x3F800000, 0xBF800000, 0x40490FDB, 0x7F800000, 0x7FC00000, 0x00000001, 0x4B000000)
+_SINGLES = tuple(
+    struct.pack("<I", bits)
+    for bits in (0, 0x3F800000, 0xBF800000, 0x40490FDB, 0x7F800000, 0x7FC00000, 1, 0x4B000000)
+)
+_DOUBLES = tuple(struct.pack("<Q", bits) for bits in (0x3FF << 52, 0x7FF << 52, 0))
+_INTEGERS = tuple(
+    struct.pack("<I", value & 0xFFFFFFFF)
+    for value in (*INTERESTING, *(-value for value in INTERESTING), *(range((1 << 31) - 2, (1 << 31) + 1)))
+)
 
 
 def _vector(rng: random.Random) -> bytes:
     """64 bytes: integers, or numbers that mean something as floats."""
     kind = rng.randrange(4)
+    drawn = rng.randbytes(64)
     if kind == 0:
-        return rng.randbytes(64)
+        return drawn
     if kind == 1:
-        return b"".join(rng.choice(_FLOATS).to_bytes(4, "little") for _ in range(16))
+        return b"".join(rng.choices(_SINGLES, k=16))
     if kind == 2:
-        doubles = (0x3FF << 52, 0x400 << 52 | rng.getrandbits(52), 0x7FF << 52, 0, rng.getrandbits(64))
-        return b"".join(rng.choice(doubles).to_bytes(8, "little") for _ in range(8))
-    return b"".join(number(rng, 32).to_bytes(4, "little") for _ in range(16))
+        near_one = drawn[:6] + b"\xf0\x3f"
+        return b"".join(rng.choices((*_DOUBLES, near_one, drawn[8:16]), k=8))
+    words = (*_INTEGERS, *(drawn[at : at + 4] for at in range(0, 64, 4)))
+    return b"".join(rng.choices(words, k=16))
 
 
 def _data(rng: random.Random, size: int) -> bytes:

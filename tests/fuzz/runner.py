@@ -185,15 +185,11 @@ class Comparison:
         """The sequences for which `outcome` differs, in order of execution."""
         out = []
         counted = self._count_differences(outcome)
-        for index, expected in enumerate(self.truth.records):
+        for index in range(len(self.truth.records)):
             if index >= len(outcome.records):
                 out.append(Failure(index, trouble=f"did not come to its end: {outcome.trouble}"))
                 return out
-            fault = None if self.strict else fault_address(expected)
-            dead = 0 if fault is None else dead_flags(self.program.codes[index], fault)
-            state = tuple(differences(expected, outcome.records[index], dead))
-            if index in self.unstable:
-                state = ()
+            state = self._state_differences(index, outcome.records[index])
             counts = counted.pop(index, ())
             if state or counts:
                 out.append(Failure(index, state, tuple(counts)))
@@ -202,6 +198,15 @@ class Comparison:
         if outcome.trouble:
             out.append(Failure(-1, trouble=outcome.trouble))
         return out
+
+    def _state_differences(self, index: int, record: bytes) -> tuple[Difference, ...]:
+        """In what a sequence's record differs from the native one."""
+        expected = self.truth.records[index]
+        if index in self.unstable or expected == record:
+            return ()
+        fault = None if self.strict else fault_address(expected)
+        dead = 0 if fault is None else dead_flags(self.program.codes[index], fault)
+        return tuple(differences(expected, record, dead))
 
     def _count_differences(self, outcome: Outcome) -> dict[int, list[tuple[int, int, int]]]:
         """Addresses executed more or less often than the reference says, by sequence."""

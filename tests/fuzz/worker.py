@@ -45,12 +45,16 @@ def codes(process: ProcessResult) -> npt.NDArray[np.int64]:
     executed = np.zeros(len(table.form), bool)
     for thread in process.threads:
         executed |= thread.executions(table) > 0
+    sizes, ran, at = table.step.tolist(), executed.tolist(), 0
     found = set()
-    for row in range(len(table)):
-        if executed[table.start[row]]:
-            block = table.block(row)
-            ran = executed[table.start[row] : table.start[row + 1]]
-            found.update(i.code for i, did in zip(block.instructions, ran.tolist(), strict=True) if did)
+    for code, length in zip(table.code, table.length.tolist(), strict=True):
+        begin = 0
+        for index in range(at, at + length):
+            end = begin + sizes[index]
+            if ran[index]:
+                found.add(code[begin:end])
+            begin = end
+        at += length
     return np.array(sorted({Decoder(64, code).decode().code for code in found}), np.int64)
 
 
