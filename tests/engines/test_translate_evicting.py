@@ -72,7 +72,8 @@ def resident(pid: int) -> int:
     raise AssertionError(f"{pid} is gone")
 
 
-def churn(rounds: int, builder: Builder, tmp_path: Path) -> None:
+def churn(rounds: int, builder: Builder, tmp_path: Path) -> tuple[int, int, int]:
+    """How often the code cache was full, and livepro's memory (bytes) half-way and at the end."""
     threads, size = 3, 40_000
     program = builder.hosted("churn", "-static")
     script = Path(__file__).with_name("churning.py")
@@ -99,7 +100,7 @@ def churn(rounds: int, builder: Builder, tmp_path: Path) -> None:
             run.stdin.write(b"x")
             run.stdin.flush()
         assert run.stdout.read() == b"0 wrong\n"
-        assert run.wait(timeout=60) == 0
+        assert run.wait(timeout=600) == 0
     (ours, theirs), (ours_later, theirs_later) = held
     seen = json.loads((tmp_path / "out").read_text())
     assert (seen["exit"], seen["warnings"]) == (0, [])
@@ -108,6 +109,7 @@ def churn(rounds: int, builder: Builder, tmp_path: Path) -> None:
     assert sorted(seen["generated"]) == [0, 0, *[executed] * threads]
     assert theirs_later < theirs + SPREAD
     assert ours_later < ours + SPREAD
+    return seen["flushes"], ours, ours_later
 
 
 def _target(pid: int) -> int:

@@ -107,22 +107,19 @@ DOZEN = (
 def test_attached_to_in_the_middle(name: str, engine: str, tmp_path: Path) -> None:
     """Each engine watches what a stressor does for a while, and its status is as ever."""
     stress = needed("stress-ng", "stress-ng")
-    options = ["--temp-path", str(tmp_path), f"--{name}", "1", "-t", "3", "--verify"]
+    options = ["--temp-path", str(tmp_path), f"--{name}", "1", "-t", "6", "--verify"]
     with subprocess.Popen(
         [stress, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        eventually(children.read_text, "the stressor's process does not begin")
-        attach = [
-            "attach",
-            children.read_text().split()[0],
-            "--engine",
-            engine,
-            "--duration",
-            "700ms",
-            "-q",
-            "--no-live",
-        ]
+
+        def stressing() -> str:
+            """The process that has given itself the stressor's name."""
+            names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in children.read_text().split()}
+            return next((pid for pid, comm in names.items() if comm.startswith("stress-ng-")), "")
+
+        eventually(stressing, "the stressor's process does not begin")
+        attach = ["attach", stressing(), "--engine", engine, "--duration", "700ms", "-q", "--no-live"]
         livepro = subprocess.run(
             [sys.executable, "-m", "livepro", *attach, "--json", str(tmp_path / "report.json")],
             capture_output=True,
