@@ -95,7 +95,7 @@ def test_every_stressor_is_in_one_of_the_lists() -> None:
 
 
 DOZEN = (
-    *("cpu", "fork", "futex", "matrix", "mmap", "mprotect"),
+    *("cpu", "fork", "futex", "matrix", "mincore", "mmap"),
     *("pthread", "sigfpe", "sigrt", "sigsegv", "timer", "vecmath"),
 )
 """Stressors of threads, processes, signals, mappings and arithmetic."""
