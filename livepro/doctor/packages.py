@@ -66,6 +66,7 @@ TOOLS = tuple(
         ("pypy3", "pypy3", "a language runtime"),
         ("go", "golang-go", "a language runtime"),
         ("sqlite3", "sqlite3", "a shell whose work is compared"),
+        ("rg", "ripgrep", "threads written in Rust"),
         ("stress-ng", "stress-ng", "programs that do what few programs do"),
         ("npm", "npm", "speedscope, which opens exported profiles"),
     )
