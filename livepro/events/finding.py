@@ -27,6 +27,7 @@ BUILT_IN = {
     "predictors": "livepro.cachesim.predictors.model:Predictors",
     "mica": "livepro.mica.model:Mica",
     "pages": "livepro.events.examples:Pages",
+    "misses": "livepro.cachesim.classes.model:Misses",
     "sharing": "livepro.cachesim.sharing.model:Sharing",
     "strides": "livepro.events.examples:Strides",
     "indirect": "livepro.events.examples:Indirect",

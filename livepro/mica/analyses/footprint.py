@@ -10,9 +10,9 @@ from numba import njit
 from livepro.events.spans.column import grown
 from livepro.events.spans.feeding import Slice
 from livepro.events.spans.operand import size_of
+from livepro.events.structures.tables import doubled, empty, find, full
 from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import Facts
-from livepro.mica.tables import doubled, empty, find, full
 
 
 @njit(nogil=True, cache=True)

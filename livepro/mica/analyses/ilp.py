@@ -21,10 +21,10 @@ from numba import njit
 
 from livepro.events.spans.feeding import Slice
 from livepro.events.spans.operand import WRITE, instruction_of, size_of, slot_of
+from livepro.events.structures.tables import EMPTY, doubled, empty, find, full
 from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import FIRST, Facts
 from livepro.mica.settings import Settings
-from livepro.mica.tables import EMPTY, doubled, empty, find, full
 
 LANES = 4
 """Windows side by side."""

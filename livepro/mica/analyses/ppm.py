@@ -17,9 +17,9 @@ from numba import njit
 
 from livepro.events.spans.column import grown
 from livepro.events.spans.feeding import Slice
+from livepro.events.structures.tables import EMPTY, MULTIPLIER, full
 from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import Facts
-from livepro.mica.tables import EMPTY, MULTIPLIER, full
 
 LENGTHS = (4, 8, 12)
 VARIANTS = ("GAg", "PAg", "GAs", "PAs")

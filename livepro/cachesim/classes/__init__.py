@@ -1,0 +1,1 @@
+"""Why accesses miss: for the first time, for want of room, for want of ways."""

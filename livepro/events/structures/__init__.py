@@ -1,0 +1,1 @@
+"""Structures of compiled loops: hash tables, and which blocks were used last."""
