@@ -120,7 +120,7 @@ else:
 """
 
 _PLAIN = """\
-if flags == 0 and words_of[number] == 1 + access_of[begin + count] - access_of[begin]:
+if flags == 0 and lower == 0 and words_of[number] == 1 + access_of[begin + count] - access_of[begin]:
     for a in range(access_of[begin], access_of[begin + count]):
         if kind_of[a] & 1:
             fn_access(state, thread, owner_of[a], words[at], size_of[a], 0)
@@ -153,7 +153,7 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
         "# Made by livepro (livepro/events/kernels.py).",
         "from collections import namedtuple",
         f"State = namedtuple('State', {state!r})",
-        f"def consume(words, thread, {', '.join(_TABLES)}, {', '.join(names)}):",
+        f"def consume(words, thread, lower, {', '.join(_TABLES)}, {', '.join(names)}):",
         f"    state = State({', '.join(names)})  # {fields}",
         "    at, n = 0, len(words)",
         "    while at < n:",
@@ -174,14 +174,19 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
     if "branch" in hooks:
         add(8, _RESOLVE.format(target="address[begin]"))
     if "block" in hooks:
-        add(8, "fn_block(state, thread, begin, count)")
+        add(8, "if lower == 0:\n    fn_block(state, thread, begin, count)")
     add(8, "e = begin + count - 1\nlast[0] = e if flags == 0 and branch_kinds[flow[e]] >= 0 else -1")
     if "instruction" not in hooks:
         add(8, _PLAIN if "access" in hooks else _SKIP_ALL)
     add(8, "for i in range(begin, begin + count + extra):")
     if "instruction" in hooks:
-        add(12, "if i < begin + count:\n    fn_instruction(state, thread, i, address[i], nbytes[i])")
-    add(12, _ACCESSES if "access" in hooks else _SKIP)
+        add(12, "if begin + lower <= i < begin + count:")
+        add(16, "fn_instruction(state, thread, i, address[i], nbytes[i])")
+    if "access" in hooks:
+        add(12, "if i < begin + lower:\n" + textwrap.indent(_SKIP, "    ") + "    continue\n" + _ACCESSES)
+    else:
+        add(12, _SKIP)
+    add(8, "lower = 0")
     return "\n".join(lines) + "\n"
 
 
@@ -231,12 +236,15 @@ class Kernel:
         tables: StaticTables,
         last: np.ndarray[Any, Any],
         state: list[np.ndarray[Any, Any]],
+        lower: int = 0,
     ) -> None:
         """See the records `words` (int64) of a thread; `last` (int64, 1) is what it remembers from chunk to
-        chunk, -1 at first."""
+        chunk, -1 at first. The first `lower` instructions of the first record have been executed before, and
+        are not seen, nor that a block begins."""
         self._consume(
             words,
             thread,
+            lower,
             tables.first,
             tables.words,
             tables.address.view(np.int64),
@@ -276,7 +284,8 @@ class Kernel:
         kernels = {name: numba.njit(nogil=True, forceinline=_INLINED)(hook) for name, hook in hooks.items()}
         tag = hashlib.sha256(source.encode())
         for hook in self._hooks.values():
-            tag.update(hook.__qualname__.encode())
+            # What numba keeps names the module, which for a user's file is called by its path.
+            tag.update(f"{hook.__module__}.{hook.__qualname__}".encode())
             tag.update(_text_of(hook))
         made_for = numba.__version__, sys.version_info[:2], _INLINED, sorted(vars(self.analysis).items())
         tag.update(repr(made_for).encode())

@@ -25,6 +25,7 @@ from livepro.model import ProcessResult
 
 if TYPE_CHECKING:
     from livepro.events.intervals import IntervalCutter
+    from livepro.events.spans.dividing import RegionRecords
 
 DEFAULT_MEMORY = 64 << 20
 """Bytes of chunks that may wait."""
@@ -80,6 +81,10 @@ class States:
         self._of: dict[object, list[np.ndarray[Any, Any]]] = {}
         self._last: dict[int, np.ndarray[Any, Any]] = {}
         self._gains: dict[object, Gains] = {}
+        self._waiting: bool | None = None  # None: there is no region
+        self._told: list[tuple[Mapping[StreamThread, int], Mapping[StreamThread, int]]] = []
+        self._regions: dict[StreamThread, RegionRecords] = {}
+        self._tables: dict[StreamImage, StaticTables] = {}
 
     def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
         """See `Consumer`."""
@@ -92,10 +97,45 @@ class States:
         if gains is None:
             gains = self._gains[key] = Gains(lambda: self._totals(state))
         gains.turn(thread)
+        self._tables[thread.image] = tables
+        pieces = ((words, 0),) if self._waiting is None else self._records(thread).pieces(words, tables)
+        for piece, lower in pieces:
+            self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
+
+    def _last_of(self, thread: StreamThread) -> np.ndarray[Any, Any]:
+        """What the kernel remembers of a thread."""
         last = self._last.get(thread.number)
         if last is None:
             last = self._last[thread.number] = np.full(1, -1, np.int64)
-        self._kernel.consume(words, thread.number, tables, last, state)
+        return last
+
+    def _records(self, thread: StreamThread) -> RegionRecords:
+        """A thread's part of the region."""
+        found = self._regions.get(thread)
+        if found is None:
+            from livepro.events.spans.dividing import RegionRecords
+
+            assert self._waiting is not None
+            found = self._regions[thread] = RegionRecords(waiting=self._waiting)
+            for positions, goes in self._told:
+                for _ in found.bound(positions.get(thread, 0), goes.get(thread)):
+                    raise AssertionError("nothing is recorded yet")
+        return found
+
+    def keeps(self, *, waiting: bool) -> None:
+        """See `Regional`."""
+        self._waiting = waiting
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """See `Regional`."""
+        self._told.append((positions, goes))
+        for thread, records in self._regions.items():
+            tables = self._tables[thread.image]
+            state = self._of[thread.image if self._kernel.analysis.shared else thread]
+            for piece, lower in records.bound(positions.get(thread, 0), goes.get(thread)):
+                self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
 
     def _totals(self, state: list[np.ndarray[Any, Any]]) -> Mapping[str, int]:
         named = SimpleNamespace(**dict(zip(self._kernel.names, state, strict=True)))
@@ -174,11 +214,6 @@ class Pump:
 
     def end(self, thread: StreamThread) -> None:
         """See `Sink`."""
-
-    @property
-    def regional(self) -> bool:
-        """Whether all consumers keep to a region (`Regional`)."""
-        return all(isinstance(consumer, Regional) for consumer in self._consumers)
 
     def keeps(self, *, waiting: bool) -> None:
         """Tell the consumers, before anything runs, that there is a region."""

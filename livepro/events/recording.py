@@ -118,12 +118,6 @@ class Recording:
                 "Analyses of the event stream do not go with --skip and --count yet.",
                 "Leave one or the other away, or use --start-at and --stop-at.",
             )
-        if region != Region() and not self.pump.regional:
-            raise LiveproError(
-                "Analyses of your own see the whole run: they do not go with --start-at and --stop-at yet, "
-                "as the simulators and MICA do.",
-                "Leave one or the other away.",
-            )
         if region != Region() and self._cutter is not None:
             raise LiveproError(
                 "With analyses of the event stream, intervals are of the whole run: they do not go with "

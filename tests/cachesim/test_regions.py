@@ -20,6 +20,32 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+SEEN = """
+import numpy as np
+from livepro.events import Analysis
+from livepro.events.analysis import CONDITIONAL, RETURN
+
+class Seen(Analysis):
+    "What there is of each kind"
+
+    def state(self):
+        counted = {"instructions": 1, "accesses": 2, "branches": 2}
+        return {name: np.zeros(kinds, np.int64) for name, kinds in counted.items()}
+
+    def instruction(state, thread, instruction, address, size):
+        state.instructions[0] += 1
+
+    def access(state, thread, instruction, address, size, write):
+        state.accesses[1 if write else 0] += 1
+
+    def branch(state, thread, instruction, address, target, taken, kind):
+        if kind == CONDITIONAL:
+            state.branches[0] += 1
+        elif kind == RETURN:
+            state.branches[1] += 1
+"""
+
+
 @pytest.mark.parametrize("engine", ["translate", "step"])
 @pytest.mark.parametrize(
     ("start", "stop", "wanted"),
@@ -43,7 +69,9 @@ def test_numbers_of_a_region(
     place = f"{program.name}+{turn['st_value']:#x}"
     options = [*(["--start-at", f"{place}:{start}"] if start else [])]
     options += ["--stop-at", f"{place}:{stop}"] if stop else []
-    options += ["--predictors", "bimodal,ras", "--cachesim"]
+    own = tmp_path / "seen.py"
+    own.write_text(SEEN)
+    options += ["--predictors", "bimodal,ras", "--cachesim", "--analysis", f"{own}:Seen"]
     report = tmp_path / "run.json"
     done = livepro("run", "--engine", engine, *options, "--json", report, "--", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -52,6 +80,10 @@ def test_numbers_of_a_region(
     assert sum(thread["instructions"] for thread in process["threads"]) == wanted["Ir"]
     assert told["analyses"]["predictors"][0]["result"]["totals"] == wanted
     simulated = told["analyses"]["cachesim"][0]["result"]["totals"]
+    (seen,) = told["analyses"][f"{own}:Seen"]
+    assert seen["result"]["instructions"] == [wanted["Ir"]]
+    assert seen["result"]["accesses"] == [wanted["Br"], wanted["Br"]]
+    assert seen["result"]["branches"] == [wanted["Bc"], wanted["Br"]]
     # Each return reads what a call or, at the end, a push has written.
     assert [simulated[event] for event in ("Ir", "Dr", "Dw")] == [wanted["Ir"], wanted["Br"], wanted["Br"]]
 
@@ -76,10 +108,6 @@ def test_a_region_of_threads(builder: Builder, tmp_path: Path) -> None:
 def test_what_does_not_go_with_regions(builder: Builder, tmp_path: Path) -> None:
     program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
     for options, words in (
-        (
-            ("--start-at", "main", "--cachesim", "--analysis", "pages"),
-            "Analyses of your own see the whole run",
-        ),
         (
             ("--start-at", "main", "--analysis", "mica:interval_size=9"),
             "MICA's intervals are of the whole run",

@@ -102,6 +102,37 @@ def test_a_class_in_a_file(
     assert ("step engine records" in done.stderr) == (engine == "step")
 
 
+COPIED = """
+import numpy as np
+from numba import njit
+from livepro.events import Analysis
+
+@njit
+def one():
+    return 1
+
+class Copied(Analysis):
+    "Instructions"
+
+    def state(self):
+        return {"n": np.zeros(1, np.int64)}
+
+    def instruction(state, thread, instruction, address, size):
+        state.n[0] += one()
+"""
+
+
+def test_a_copy_of_a_file_is_compiled_anew(builder: Builder, tmp_path: Path) -> None:
+    """What is kept of the first names that file's module."""
+    program = builder.assembly(next(f for f in assembly() if f.name == "accesses"))
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "copied.py").write_text(COPIED)
+        asked = f"{name}/copied.py:Copied"
+        done = livepro("run", "--engine", "step", "--analysis", asked, "--", program, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

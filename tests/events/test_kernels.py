@@ -28,6 +28,7 @@ from livepro.events import Analysis, counting
 from livepro.events.examples import Split, Strides
 from livepro.events.kernels import Kernel
 from livepro.events.replay import flatten
+from livepro.events.spans.dividing import RegionRecords
 from livepro.events.spans.feeding import CONDITIONAL, Feed, Slice
 from livepro.events.spans.flattening import Turns
 from livepro.events.spans.listing import Listing
@@ -188,6 +189,42 @@ def test_what_asks_for_less_is_shown_the_same(short: Analysis, long: Analysis, t
     assert found["n"][0] == wanted["n"][0] > 300
     if isinstance(short, Accesses):
         assert found["n"][0] == sum(kind in "LS" for kind, _, _ in events)
+
+
+@pytest.mark.parametrize("analysis", [Log(), AllAccesses(), Accesses()])
+def test_a_region_has_what_is_between_its_bounds(analysis: Analysis, tmp_path: Path) -> None:
+    """Instruction by instruction, of records in chunks; an access has its instruction's number."""
+    known = blocks()
+    kernel, tables = Kernel(analysis, "test", tmp_path), known.tables()
+    chunks = [stream(known, 40, seed) for seed in range(3)]
+    events = [event for words in chunks for event in flatten(known, words)]
+    numbered, number = [], 0
+    for kind, address, size in events:
+        number += kind == "I"
+        if kind in ("ILS" if isinstance(analysis, Log) else "LS"):
+            numbered.append((number, kind, address, size))
+    generator = random.Random(1)
+    for begin, end in [
+        (0, 1),
+        (0, number),
+        *(sorted(generator.sample(range(number), 2)) for _ in range(150)),
+    ]:
+        state = kernel.state()
+        kernel.grow(state, len(tables.address))
+        last = np.full(1, -1, np.int64)
+        records = RegionRecords(waiting=begin > 0)
+        for position in (begin, end) if begin else (end,):
+            assert list(records.bound(position, None)) == []
+        for words in chunks:
+            for piece, lower in records.pieces(words.view(np.int64), tables):
+                kernel.consume(piece, 0, tables, last, state, lower)
+        rows = dict(zip(kernel.names, state, strict=True))["rows"][: state[kernel.names.index("n")][0]]
+        wanted = [(kind, address, size) for n, kind, address, size in numbered if begin < n <= end]
+        if isinstance(analysis, Log):
+            assert rows.tolist() == [["ILS".index(kind), address, size] for kind, address, size in wanted]
+        else:
+            assert rows[:, 1].tolist() == [address for _, address, _ in wanted]
+            assert (rows[:, 2] >> 2).tolist() == [size for _, _, size in wanted]
 
 
 class Lru:

@@ -25,20 +25,31 @@ _MOST = 64  # instructions looked at
 def dead_flags(code: Assembled, address: int) -> int:
     """The bits of EFLAGS that the code from `address` on overwrites before it reads them.
 
-    Follows the straight line and direct jumps; 0 for an address outside `code`.
+    Follows the straight line, direct jumps and calls, and both ways of a branch; 0 for an address outside
+    `code`.
     """
-    read = written = 0
-    for _ in range(_MOST):
+    dead = _overwritten(code, address, 0, 0, _MOST)
+    return sum(1 << place for bit, place in _PLACES.items() if dead & bit)
+
+
+def _overwritten(code: Assembled, address: int, read: int, written: int, most: int) -> int:
+    """`written`, and what else the code from `address` on overwrites that is not `read` before."""
+    for left in range(most, 0, -1):
         start = address - code.address
         if not 0 <= start < len(code.code):
             break
         instruction = Decoder(64, code.code[start:], ip=address).decode()
         read |= instruction.rflags_read & ~written
         written |= instruction.rflags_modified & ~read
-        if instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH:
+        flow = instruction.flow_control
+        if flow in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CALL):
             address = instruction.near_branch_target
-        elif instruction.flow_control == FlowControl.NEXT and instruction.len:
+        elif flow == FlowControl.CONDITIONAL_BRANCH:
+            ways = instruction.near_branch_target, instruction.next_ip
+            one, other = (_overwritten(code, way, read, written, left // 2) for way in ways)
+            return one & other
+        elif flow == FlowControl.NEXT and instruction.len:
             address = instruction.next_ip
         else:
             break
-    return sum(1 << place for bit, place in _PLACES.items() if written & bit)
+    return written

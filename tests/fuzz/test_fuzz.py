@@ -309,7 +309,10 @@ def test_flags_that_nothing_reads_are_dead() -> None:
     assert dead("8b06 01c8 c3") == everything  # mov, add, ret
     assert dead("11c8 c3") == everything & ~1  # adc reads the carry
     assert dead("ffc0 c3") == everything & ~1  # inc keeps it
-    assert dead("74fe 01c8") == 0  # jz ends the line
+    assert dead("740001c8c3") == everything & ~0x40  # jz reads the zero flag; add on both ways
+    assert dead("e30001c8c3") == everything  # jrcxz reads none
+    assert dead("e30201c8c3") == 0  # one way leads to ret at once
+    assert dead("e80000000001c8c3") == everything  # a call continues it, too
     assert dead("eb00 01c8 c3") == everything  # a jump continues it
     assert dead_flags(Assembled(0x1000, b"\xc3", ()), 0) == 0
 
