@@ -73,6 +73,15 @@ class TestTranslateAttach(AttachContract):
                 assert target.shape() == before
             assert target.end() == (0, "wrong 0\n", "")
 
+    def test_handlers_are_changed_at_the_begin_and_the_end(self, builder: Builder) -> None:
+        """One thread is let go, or not watched yet, while another tells the kernel of a handler."""
+        with Target(builder.hosted("attach_actions")) as target:
+            before = target.shape()
+            for _ in range(60):
+                livepro.attach(target.pid, engine=self.engine, seconds=0.005)
+            assert target.shape() == before
+            assert target.end() == (0, "wrong 0\n", "")
+
     def test_a_handler_of_traps_is_kept(self, builder: Builder) -> None:
         """The kernel forgets it when a thread that blocks all signals runs into a stop in the cache."""
         with Target(builder.hosted("attach_trap")) as target:

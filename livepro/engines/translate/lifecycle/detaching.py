@@ -67,6 +67,7 @@ class Detacher:
         self._close = close
         self._parted: list[TranslatedThread] = []
         self._waiting: list[TracedThread] = []
+        self._held: list[tuple[TranslatedThread, Any, int]] = []
 
     def begin(self) -> None:
         """Detaching has been asked for: do what must be done before any thread is waited for."""
@@ -90,8 +91,8 @@ class Detacher:
             return False  # the stop to come says where it is
         if state.change is not None:
             self._syscalls.action_changed(state, made=self._pc.of(thread.tid) != state.at)
-        if self._syscalls.changing:
-            # Another thread tells the kernel of a handler in the cache: none that is out may enter it.
+        self._syscalls.unaltered_made(state, made=False)
+        if self._syscalls.changing:  # see `park`
             self._waiting.append(thread)
             return True
         if state.mode is Mode.NATIVE:
@@ -121,7 +122,12 @@ class Detacher:
         self._translation.settle(state, state.thread.registers())
 
     def park(self, state: TranslatedThread, registers: Any, pc: int) -> None:
-        """Let a thread go at the program's address `pc` with these registers, but its own segment base."""
+        """Let a thread go at the program's address `pc` with these registers, but its own segment base. It
+        stands still while another thread tells the kernel of a handler in the cache: none that is out may
+        enter that."""
+        if self._syscalls.changing:
+            self._held.append((state, registers, pc))
+            return
         self._native.take_off_iterations(state)
         thread, space = state.thread, state.space
         with unless_killed(thread.tid):
@@ -188,6 +194,10 @@ class Detacher:
         for thread in waiting:
             if in_hand(thread.tid):
                 self.part(thread)
+        held, self._held = self._held, []
+        for state, registers, pc in held:
+            if in_hand(state.thread.tid):
+                self.park(state, registers, pc)
 
     def give_handlers_back(
         self, process: TracedProcess, tid: int, space: CodeCache, actions: SignalActions

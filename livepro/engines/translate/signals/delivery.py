@@ -197,6 +197,7 @@ class SignalDelivery:
         pc = self._pc.of(thread.tid)
         if state.change is not None:
             self._syscalls.action_changed(state, made=pc != state.at)
+        self._syscalls.unaltered_made(state, made=pc != state.at)
         stop, state.native = state.native, None
         if stop is not None:
             self._ledger.record_partial(

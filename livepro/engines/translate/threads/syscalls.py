@@ -31,7 +31,8 @@ class SyscallMonitor:
 
     `watched` are the numbers of those calls (see `Backend.emitter`), `asking` those of them that may be
     questions to livepro; `discarding` calls stop once generated code is guarded. `actions` are the signal
-    handlers of each process; `changing` are threads (tids) that tell the kernel of one. `settle` waits until
+    handlers of each process; `changing` are threads (tids) that tell the kernel of one in the cache,
+    `unaltered` those (with their processes) that tell it what the program says. `settle` waits until
     no thread is on its way to what a signal's action is now. `warn` tells of calls that take livepro's own
     memory away.
     """
@@ -49,6 +50,7 @@ class SyscallMonitor:
     ) -> None:
         self.actions: dict[TracedProcess, SignalActions] = {}
         self.changing: set[int] = set()
+        self.unaltered: dict[int, TracedProcess] = {}
         self._isa = isa
         self._backend = backend
         self._tracer = tracer
@@ -85,8 +87,11 @@ class SyscallMonitor:
             self._look_after_own(state, number)
         if not self._backend.enters_handlers or number not in self._acting:
             return
-        if self._tracer.to_be_taken(thread.process):
-            return  # a thread that is not watched yet must not enter a handler in the cache
+        if self._tracer.to_be_taken(thread.process) or thread.process in self.unaltered.values():
+            # A thread that is not watched yet must not enter a handler in the cache; and who makes the
+            # call as it is must not be told of one, nor have one forgotten.
+            self.unaltered[thread.tid] = thread.process
+            return
         signal, action = (getattr(state.before, name) for name in names.syscall_arguments[:2])
         if action:
             self._settle(state, signal & 0xFFFF_FFFF, self.actions)
@@ -124,6 +129,7 @@ class SyscallMonitor:
         if state.change is not None:
             self.action_changed(state)
         elif number in self._acting:
+            self.unaltered.pop(state.thread.tid, None)
             self.actions[state.thread.process].forget()
         elif number in self._remapping:
             self._remapped(state, number)
@@ -143,6 +149,12 @@ class SyscallMonitor:
         else:
             actions.undo(change, registers, names)
         thread.set_registers(registers)
+
+    def unaltered_made(self, state: TranslatedThread, *, made: bool = True) -> None:
+        """An rt_sigaction has been `made`, or is put off, as the program meant it."""
+        process = self.unaltered.pop(state.thread.tid, None)
+        if made and process is not None:
+            self.actions[process].forget()
 
     def _remapped(self, state: TranslatedThread, number: int) -> None:
         registers = self._isa.registers
