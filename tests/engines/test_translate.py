@@ -230,6 +230,16 @@ def test_the_tracer_does_what_the_thread_would(
     assert name == "signal_clock" or "\n".join(printed) + "\n" == native.stdout
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only there is the kernel told of other handlers")
+@pytest.mark.parametrize("children", ["follow", "ignore"])
+def test_children_are_born_while_handlers_are_set(children: str, builder: Builder, tmp_path: Path) -> None:
+    """A child that is let go has the program's own handlers, also one that was just being set."""
+    program = builder.hosted("acting_forks", "-static")
+    seen = observe([program, "60"], tmp_path / "out", engine="translate", children=children)
+    assert seen.stdout == b"60 children, wrong 0\n"
+    assert (seen.result["exit"], seen.faults, seen.result["warnings"]) == (0, [], [])
+
+
 def test_region_in_a_library_that_is_loaded_later(builder: Builder, tmp_path: Path) -> None:
     """The program itself is loaded at a random address."""
     library = builder.hosted("loaded", "-shared", "-fPIC")

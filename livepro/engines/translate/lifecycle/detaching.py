@@ -12,14 +12,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Place
 from livepro.engines.translate.counting.ledger import Ledger
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
+from livepro.engines.translate.signals.returning import give_back
 from livepro.engines.translate.signals.settling import StateTranslation
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.translate.threads.calling import TargetCalls
@@ -135,11 +134,10 @@ class Detacher:
             setattr(registers, self._isa.registers.pc, pc)
             self._backend.set_own(thread.tid, registers, state.words, state.program_base)
             actions = self._syscalls.actions[thread.process]
-            if actions.to_tell():
-                # Before any thread is out: none must enter a handler in the cache from there.
-                self.give_handlers_back(thread.process, thread.tid, space, actions)
-                actions.forget()
-                actions.trap = None
+            # Before any thread is out: none must enter a handler in the cache from there.
+            self.give_handlers_back(thread.process, thread.tid, space, actions)
+            actions.forget()
+            actions.trap = None
         state.mode = Mode.PARTED
         last = not self._in_use(space)
         if last:
@@ -204,11 +202,10 @@ class Detacher:
     ) -> None:
         """Tell the kernel, through a stopped thread that is out of the cache, of the handlers
         that the program itself has set."""
-        calls = self._calls.by(process, tid)
-        at = layout.SCRATCH_ACTION
-        for number, action in actions.to_tell().items():
-            space.areas.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
-            calls.call(self._numbers["rt_sigaction"], number, space.areas.area_address(0) + at, 0, 8)
+        if actions.told or actions.trap is not None:
+            at = space.areas.area_address(0) + layout.SCRATCH_ACTION
+            acting = self._numbers["rt_sigaction"]
+            give_back(self._calls.by(process, tid), acting, tid, at, space.handlers.handlers, actions)
 
     def _in_use(self, space: CodeCache) -> bool:
         return self._table.in_use(space, self._tracer.newborn)

@@ -12,8 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
@@ -29,6 +27,7 @@ from livepro.engines.translate.codecache.stop_reasons import (
 )
 from livepro.engines.translate.memory import OWN_FILES, Calls
 from livepro.engines.translate.signals.actions import SignalActions
+from livepro.engines.translate.signals.returning import give_back
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.threads.table import ThreadTable
 from livepro.engines.translate.translator.backend import Backend
@@ -269,11 +268,10 @@ class TranslateHoming:
 
     def _give_handlers_back(self, process: TracedProcess, tid: int, space: CodeCache) -> None:
         actions = self._actions.get(process, SignalActions())
-        calls, at = self._calls(process, tid), layout.SCRATCH_ACTION
-        number = self._isa.syscalls.numbers["rt_sigaction"]
-        for handled, action in actions.to_tell().items():
-            space.areas.area(0)[at // 8 : at // 8 + 4] = np.frombuffer(action, np.uint64)
-            calls.call(number, handled, space.areas.area_address(0) + at, 0, 8)
+        if actions.told or actions.trap is not None:
+            at = space.areas.area_address(0) + layout.SCRATCH_ACTION
+            acting = self._isa.syscalls.numbers["rt_sigaction"]
+            give_back(self._calls(process, tid), acting, tid, at, space.handlers.handlers, actions)
 
     def _take_down(self, process: TracedProcess, tid: int, space: CodeCache) -> None:
         memory = space.areas

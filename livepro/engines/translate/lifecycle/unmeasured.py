@@ -9,6 +9,7 @@ from livepro.engines.telling import Telling
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.memory import NO_ROOM
+from livepro.engines.translate.signals.returning import give_back
 from livepro.engines.translate.threads.calling import TargetCalls
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ThreadTable
@@ -73,9 +74,7 @@ class Unmeasured:
         calls, areas = self._calls.by(process, thread.tid), space.areas
         at = areas.area_address(0) + layout.SCRATCH_ACTION
         actions = self._syscalls.actions[process]
-        for number, action in actions.to_tell().items():
-            thread.write(at, action)
-            calls.call(numbers["rt_sigaction"], number, at, 0, 8)
+        give_back(calls, numbers["rt_sigaction"], thread.tid, at, space.handlers.handlers, actions)
         actions.forget()
         for file in (*(kept.file for kept in space.memory.files), *areas.windows, areas.data):
             calls.call(numbers["munmap"], file.base, file.size)

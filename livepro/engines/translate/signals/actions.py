@@ -26,7 +26,8 @@ from livepro.linux import proc, vm
 # struct sigaction of the kernel: handler, flags, restorer, mask (arch/x86/include/uapi/asm/signal.h;
 # include/uapi/asm-generic/signal.h where SA_RESTORER is defined, as on AArch64).
 _ACTION = struct.Struct("<4Q")
-_MASK_SIZE = 8  # sizeof(sigset_t) there; rt_sigaction refuses any other
+ACTION_SIZE = _ACTION.size
+MASK_SIZE = 8  # sizeof(sigset_t) there; rt_sigaction refuses any other
 _NOT_HANDLERS = (0, 1)  # SIG_DFL, SIG_IGN: include/uapi/asm-generic/signal-defs.h
 _RESETHAND = 0x8000_0000  # SA_RESETHAND, ibid.
 _TRAP = 1 << signal.SIGTRAP - 1
@@ -59,16 +60,19 @@ class SignalActions:
         self._others: int | None = None if known is None else 0
         self._changing: Counter[int] = Counter()
         self._quick: frozenset[int] = frozenset()
+        self.told = bool(known)
+        """Whether the kernel may know handlers by their entries."""
         self._sort()
 
     def copy(self, tid: int, parent: int) -> SignalActions:
         """Those of a new process, `tid`, that was born with a copy of these, its `parent`'s (a thread)."""
-        if not self.known:
+        if not self.told:
             return SignalActions()
-        caught = _caught(tid)  # clone3 can leave handlers behind (CLONE_CLEAR_SIGHAND)
+        caught = caught_by(tid)  # clone3 can leave handlers behind (CLONE_CLEAR_SIGHAND)
         sure = {n: raw for n, raw in self.known.items() if not self._changing[n] and caught >> n - 1 & 1}
         copy = SignalActions(sure)
-        copy.trap = self.trap if caught or not _caught(parent) else None
+        copy.trap = self.trap if caught or not caught_by(parent) else None
+        copy.told = True
         copy._others = caught & ~sum(1 << n - 1 for n in sure)
         return copy
 
@@ -81,7 +85,7 @@ class SignalActions:
         if number in self.known or self._changing[number]:
             return True
         if self._others is None:
-            self._others = _caught(tid) & ~sum(1 << n - 1 for n in self.known)
+            self._others = caught_by(tid) & ~sum(1 << n - 1 for n in self.known)
         return bool(self._others >> number - 1 & 1)
 
     def quick(self, number: int) -> bool:
@@ -105,18 +109,14 @@ class SignalActions:
     def forget(self) -> None:
         """The kernel knows handlers by their own addresses, or may: ask it again which there are."""
         self.known.clear()
+        self.told = False
         self._others = None
         self._sort()
-
-    def to_tell(self) -> dict[int, bytes]:
-        """What the kernel must be told before threads enter handlers in the program's own code."""
-        lost = {} if self.trap is None else {int(signal.SIGTRAP): self.trap}
-        return lost | self.known
 
     def entered(self, tid: int) -> None:
         """A handler has been entered, other than quickly: it may have been reset."""
         if any(_ACTION.unpack(raw)[1] & _RESETHAND for raw in self.known.values()):
-            caught = _caught(tid)
+            caught = caught_by(tid)
             for number in [n for n in self.known if not caught >> n - 1 & 1]:
                 del self.known[number]
             self._sort()
@@ -139,7 +139,7 @@ class SignalActions:
         """
         arguments = names.syscall_arguments
         number, act, old, size = (getattr(registers, name) for name in arguments[:4])
-        if size != _MASK_SIZE:
+        if size != MASK_SIZE:
             return None
         wanted = None
         if act:
@@ -154,6 +154,7 @@ class SignalActions:
             setattr(registers, arguments[2], area + layout.FORMER_ACTION)
         number &= 0xFFFF_FFFF  # an int
         self._changing[number] += 1
+        self.told = True
         return Change(number, wanted, (act, old))
 
     def undo(self, change: Change, registers: Any, names: RegisterLayout) -> None:
@@ -181,7 +182,7 @@ class SignalActions:
         if change.wanted is not None:
             number = change.number
             if self._others is None:
-                self._others = _caught(tid) & ~sum(1 << n - 1 for n in self.known)
+                self._others = caught_by(tid) & ~sum(1 << n - 1 for n in self.known)
             self._others &= ~(1 << number - 1)
             self.known.pop(number, None)
             handled = _ACTION.unpack(change.wanted)[0] not in _NOT_HANDLERS
@@ -198,7 +199,17 @@ class SignalActions:
                 setattr(registers, names.syscall_result, -_EFAULT & ALL_64)
 
 
-def _caught(tid: int) -> int:
+def handler_of(action: bytes) -> int:
+    """The handler of a struct sigaction of the kernel's."""
+    return int(_ACTION.unpack(action)[0])
+
+
+def with_handler(action: bytes, handler: int) -> bytes:
+    """The same with another handler."""
+    return _ACTION.pack(handler, *_ACTION.unpack(action)[1:])
+
+
+def caught_by(tid: int) -> int:
     """The signals that have handlers: bit n - 1 for signal n. None, for a process that is gone.
     Raises OSError or KeyError if that cannot be told: a handler that nobody knows of must not be entered."""
     try:
