@@ -169,6 +169,8 @@ class Detacher:
         the one on its way out, and to seize it would wait for the exec (de_thread in fs/exec.c,
         ptrace_attach in kernel/ptrace.c).
         """
+        if not self._syscalls.changing:
+            self._let_wait_no_longer()  # it may have been the one
         tracer = self._tracer
         if not tracer.leaving or self._in_use(space):
             return
