@@ -136,8 +136,7 @@ class Detacher:
             actions = self._syscalls.actions[thread.process]
             # Before any thread is out: none must enter a handler in the cache from there.
             self.give_handlers_back(thread.process, thread.tid, space, actions)
-            actions.forget()
-            actions.trap = None
+            actions.given_back()
         state.mode = Mode.PARTED
         last = not self._in_use(space)
         if last:

@@ -75,7 +75,7 @@ class Unmeasured:
         at = areas.area_address(0) + layout.SCRATCH_ACTION
         actions = self._syscalls.actions[process]
         give_back(calls, numbers["rt_sigaction"], thread.tid, at, space.handlers.handlers, actions)
-        actions.forget()
+        actions.given_back()
         for file in (*(kept.file for kept in space.memory.files), *areas.windows, areas.data):
             calls.call(numbers["munmap"], file.base, file.size)
 

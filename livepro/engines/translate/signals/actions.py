@@ -109,9 +109,14 @@ class SignalActions:
     def forget(self) -> None:
         """The kernel knows handlers by their own addresses, or may: ask it again which there are."""
         self.known.clear()
-        self.told = False
         self._others = None
         self._sort()
+
+    def given_back(self) -> None:
+        """The kernel knows all handlers by their own addresses."""
+        self.forget()
+        self.told = False
+        self.trap = None
 
     def entered(self, tid: int) -> None:
         """A handler has been entered, other than quickly: it may have been reset."""

@@ -85,9 +85,10 @@ class SyscallMonitor:
             guard.moves(thread.tid, [(0, _EVERYTHING)] if number in self._moving else ranges)
         if number in self._remapping and thread.process not in self._warned:
             self._look_after_own(state, number)
-        if not self._backend.enters_handlers or number not in self._acting:
+        if number not in self._acting:
             return
-        if self._tracer.to_be_taken(thread.process) or thread.process in self.unaltered.values():
+        early = self._tracer.to_be_taken(thread.process) or thread.process in self.unaltered.values()
+        if early or not self._backend.enters_handlers:
             # A thread that is not watched yet must not enter a handler in the cache; and who makes the
             # call as it is must not be told of one, nor have one forgotten.
             self.unaltered[thread.tid] = thread.process
@@ -128,9 +129,8 @@ class SyscallMonitor:
         self._traps.called(state.thread, state.before)
         if state.change is not None:
             self.action_changed(state)
-        elif number in self._acting:
-            self.unaltered.pop(state.thread.tid, None)
-            self.actions[state.thread.process].forget()
+        elif number in self._acting:  # (or it has failed)
+            self.unaltered_made(state)
         elif number in self._remapping:
             self._remapped(state, number)
 
