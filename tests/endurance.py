@@ -28,8 +28,8 @@ HEAD = (
 LOOP = "i=0; while [ $i -lt {} ]; do /bin/true; i=$((i+1)); done; exit 3"
 GROWTH = 80_000
 """Bytes that livepro may grow by with each process: it tells of both its images in the end."""
-RESULT = 32 << 20
-"""Bytes that the result itself may take, put together in the end."""
+RESULT = 200 << 20
+"""Bytes that livepro takes to begin with, which a short run is still at half-way, and for the result."""
 
 
 def main() -> int:
