@@ -51,16 +51,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=seconds, reverse=True)
     if config.option.part:
         number, parts = map(int, config.option.part.split("/"))
-        kept = items[number - 1 :: parts]
+        others = set(items) - set(items[number - 1 :: parts])
     elif os.environ.get("CI"):
         number, parts = todays()
         long = [item for item in items if item.get_closest_marker("long")]
         others = set(long) - set(long[number::parts])
-        kept = [item for item in items if item not in others]
     else:
         return
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    config.hook.pytest_deselected(items=list(others))
+    items[:] = [item for item in items if item not in others]
 
 
 @pytest.hookimpl(optionalhook=True)

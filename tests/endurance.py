@@ -6,6 +6,7 @@ For example: python -m tests.endurance --processes 10000 --rounds 15000 --ledger
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -26,6 +27,8 @@ HEAD = (
     "| descriptors at most |\n|---|---|---|---|---|---|---|---|\n"
 )
 LOOP = "i=0; while [ $i -lt {} ]; do /bin/true; i=$((i+1)); done; exit 3"
+LOOK = 0.5
+"""Seconds between two looks at livepro."""
 GROWTH = 80_000
 """Bytes that livepro may grow by with each process: it tells of both its images in the end."""
 RESULT = 200 << 20
@@ -68,12 +71,15 @@ def processes(engine: str, number: int) -> tuple[str, ...]:
         command = [sys.executable, "-c", script, LOOP.format(number), engine, str(out)]
         with subprocess.Popen(command) as run:
             while run.poll() is None:
-                time.sleep(0.5)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    run.wait(LOOK)
+                    break
                 try:
                     held.append(resident(run.pid))
                     most = max(most, len(os.listdir(f"/proc/{run.pid}/fd")))
                 except (AssertionError, OSError):
-                    break  # it has just ended
+                    if run.poll() is None:
+                        raise
         assert run.returncode == 3, run.returncode
         images, warnings = map(int, out.read_text().split())
     # The shell, and of each child the image that it was born with and the one that it began.
