@@ -26,10 +26,10 @@ def threads(state: State, shown: Picture, paper: Paper) -> list[Text]:
         [
             Column("tid", right=False, least=7),
             Column("thread", right=False, flexible=True, least=15),
-            Column(_ordered("instructions", state.thread_order), least=COUNT),
+            Column(_ordered("instructions", shown.query.thread_order), least=COUNT),
             Column("rate", least=RATE),
             Column("share", least=SHARE),
-            Column(_ordered("SIMD", state.thread_order), least=SHARE),
+            Column(_ordered("SIMD", shown.query.thread_order), least=SHARE),
             Column("blocks", least=7),
         ]
     )
@@ -51,11 +51,13 @@ def functions(state: State, shown: Picture, paper: Paper, *, select: bool = True
     """Functions by what was executed in them."""
     table = Table(
         [
-            Column(_ordered("instructions", state.function_order), least=COUNT),
+            Column(_ordered("instructions", shown.query.function_order), least=COUNT),
             Column("rate", least=RATE),
             Column("share", least=SHARE),
-            Column(_ordered("SIMD", state.function_order), least=SHARE),
-            Column(_ordered("function", state.function_order, "name"), right=False, flexible=True, weight=3),
+            Column(_ordered("SIMD", shown.query.function_order), least=SHARE),
+            Column(
+                _ordered("function", shown.query.function_order, "name"), right=False, flexible=True, weight=3
+            ),
             Column("module", right=False, flexible=True, weight=2),
         ]
     )
@@ -77,13 +79,15 @@ def blocks(state: State, shown: Picture, paper: Paper) -> list[Text]:
     """Basic blocks, of one function if one was chosen."""
     table = Table(
         [
-            Column(_ordered("instructions", state.block_order), least=COUNT),
+            Column(_ordered("instructions", shown.query.block_order), least=COUNT),
             Column("rate", least=RATE),
             Column("share", least=SHARE),
-            Column(_ordered("times run", state.block_order, "executions"), least=COUNT - 3),
+            Column(_ordered("times run", shown.query.block_order, "executions"), least=COUNT - 3),
             Column("len", least=3),
             Column("function", right=False, flexible=True, weight=3),
-            Column(_ordered("block at", state.block_order, "address"), right=False, flexible=True, weight=4),
+            Column(
+                _ordered("block at", shown.query.block_order, "address"), right=False, flexible=True, weight=4
+            ),
         ]
     )
     for row in shown.blocks:
