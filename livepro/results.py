@@ -133,7 +133,7 @@ class _Tables:
             image.process.command[:1],
         )
         if key in self._made and not store.labels:
-            return self._made[key].moved(np.array(store.addresses, np.uint64))
+            return self._made[key].moved(store.addresses)
         descriptions = Descriptions(
             self._isa.describe, (self._isa.name, *image.process.command[:1]), self._kept
         )

@@ -17,7 +17,12 @@ pytest.register_assert_rewrite(
 )
 
 
-def pytest_configure() -> None:
+SECOND_CHANCES = 8
+"""Tests of a run that are made once more in CI when they fail beside others; more of them are no chance."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
     """What tests start finds a sane world.
 
     livepro is started hundreds of times: its modules are compiled once, whatever the
@@ -29,6 +34,8 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if os.environ.get("CI") and config.option.reruns is None:
+        config.option.reruns, config.option.max_suite_reruns = 1, SECOND_CHANCES
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

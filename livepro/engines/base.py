@@ -256,6 +256,7 @@ class Engine(ABC):
         """An image's record is complete."""
         self.traps.end(process)
         self.records[process].settle(self._alike)
+        process.settled()
 
     def process_replaced(self, process: TracedProcess) -> None:
         """Nothing was watched of an image: it has no record."""

@@ -21,6 +21,7 @@ from livepro.engines.window import Counts, Position, Window
 from livepro.isa.base import CodeBlock
 from livepro.linux.proc import Mapping
 from livepro.model import CodeLabel, Interval
+from livepro.model.shifted import Shifted
 from livepro.tracee import TracedProcess, TracedThread
 
 CutRule = Callable[[int], int]
@@ -41,7 +42,8 @@ class BlockStore:
 
     def __init__(self) -> None:
         # (Arrays: a program may start thousands of processes, whose records stay. See `share`, too.)
-        self.addresses = array("Q")
+        self._addresses = array("Q")
+        self.addresses: Sequence[int] = self._addresses
         self.codes: list[bytes] = []
         self.lengths = array("I")
         self.sizes: list[bytes] = []
@@ -61,14 +63,17 @@ class BlockStore:
 
     def append(self, address: int, code: bytes, sizes: bytes, mapping: Mapping | None) -> int:
         """Append a block by its parts; `sizes` are those of its instructions in bytes."""
-        self.addresses.append(address)
+        return self.put(address, code, sizes, *located(address, mapping))
+
+    def put(self, address: int, code: bytes, sizes: bytes, module: str, offset: int) -> int:
+        """Append a block by its parts; returns its row."""
+        self._addresses.append(address)
         self.codes.append(code)
         self.lengths.append(len(sizes))
         self.sizes.append(sizes)
-        module, offset = located(address, mapping)
         self.modules.append(module)
         self.offsets.append(offset)
-        return len(self.addresses) - 1
+        return len(self.codes) - 1
 
     def extend(
         self,
@@ -82,7 +87,7 @@ class BlockStore:
         """Append blocks of one mapping by their parts. `kinds`
         are the rows in `instructions` of what each of theirs is like."""
         first = len(self.addresses)
-        self.addresses.extend(addresses)
+        self._addresses.extend(addresses)
         self.codes += codes
         self.lengths.extend(map(len, sizes))
         self.sizes += sizes
@@ -101,13 +106,15 @@ class BlockStore:
         return known
 
     def share(self, alike: Alike) -> None:
-        """Have in common with other stores what is equal in both: all but the addresses, where a program was
-        started again. Nothing may be appended after that."""
+        """Have in common with other stores what is equal in both: all but where the modules are mapped, where
+        a program was started again. Nothing may be appended after that."""
         self.codes = alike.of_list(self.codes)
         self.sizes = alike.of_list(self.sizes)
         self.modules = alike.of_list(self.modules)
         self.lengths = alike.of_machine_values(self.lengths)
         self.offsets = alike.of_machine_values(self.offsets)
+        self.addresses = Shifted.of(self._addresses, self.offsets, alike.of_array)
+        del self._addresses
         self.known = [
             KnownKinds(known.first, known.count, alike.of_array(known.kinds), known.instructions)
             for known in self.known

@@ -65,13 +65,7 @@ def _image(record: ImageRecord, counts: LiveCounts) -> ImageRecord:
     rows: dict[int, int] = {}
     for row in np.flatnonzero(ran).tolist():
         block = counts.block(row)
-        rows[row] = len(store)
-        store.addresses.append(block.address)
-        store.codes.append(block.code)
-        store.lengths.append(len(block.sizes))
-        store.sizes.append(block.sizes)
-        store.modules.append(block.module)
-        store.offsets.append(block.offset)
+        rows[row] = store.put(block.address, block.code, block.sizes, block.module, block.offset)
         if block.label is not None:
             store.labels[rows[row]] = block.label
     for live in counts.threads:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,7 @@ class BlockTable:
     label: tuple[CodeLabel, ...] | None = None
 
     def __len__(self) -> int:
-        return len(self.address)
+        return len(self.code)
 
     @cached_property
     def start(self) -> npt.NDArray[np.int64]:
@@ -65,9 +66,9 @@ class BlockTable:
         np.cumsum(self.length, out=out[1:])
         return out
 
-    def moved(self, address: npt.NDArray[np.uint64]) -> BlockTable:
-        """The same blocks at other addresses (uint64, B), all else in common with this table."""
-        other = replace(self, address=address)
+    def moved(self, address: Sequence[int]) -> BlockTable:
+        """The same blocks at other addresses (B), all else in common with this table."""
+        other = replace(self, address=address)  # type: ignore[arg-type]
         vars(other)["start"] = self.start  # the cached property
         return other
 
@@ -88,3 +89,21 @@ class BlockTable:
             offset=int(self.offset[row]),
             instructions=instructions,
         )
+
+
+class _Addresses:
+    """A table's addresses: what has been given becomes an array once it is asked for."""
+
+    def __get__(self, table: object, owner: object) -> Any:
+        if table is None:
+            return self
+        given = vars(table)["address"]
+        if not isinstance(given, np.ndarray):
+            given = vars(table)["address"] = np.array(given, np.uint64)
+        return given
+
+    def __set__(self, table: object, value: npt.NDArray[np.uint64] | Sequence[int]) -> None:
+        vars(table)["address"] = value
+
+
+BlockTable.address = _Addresses()  # type: ignore[assignment]

@@ -88,6 +88,12 @@ class TracedProcess:
         """Say that the mappings may have changed."""
         self._space = None
 
+    def settled(self) -> None:
+        """Keep of the mappings those with code: nothing more will be executed, but code that is named late
+        may still be asked for. (A run may have thousands of processes.)"""
+        if self._space is not None:
+            self._space = proc.AddressSpace([m for m in self._space.mappings if m.executable])
+
     def ended(self, status: int) -> None:
         """Take down the wait status with which the process ended."""
         self.exit = shell_status(status)
