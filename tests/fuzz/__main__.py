@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -16,7 +18,7 @@ from .generator import sequence
 from .runner import UnderEngine, available_engines
 from .table import coverage
 
-_FEWEST, _MOST = 60, 1000  # sequences in a program: a run of livepro costs as much as hundreds of them
+_FEWEST, _MOST = 60, 4000  # sequences in a program: a run of livepro costs as much as hundreds of them
 HEAD = (
     "| date | commit | processor | seed | engines | sequences | instructions | encodings | failures |\n"
     "|---|---|---|---|---|---|---|---|---|\n"
@@ -55,14 +57,16 @@ def main() -> int:
     end = time.monotonic() + args.seconds
     failed = number = 0
     count = args.count or max(_FEWEST, min(_MOST, int(2 * args.seconds)))
-    while time.monotonic() < end:
-        reports = campaign.program(f"{seed}.{number}", count)
-        number += 1
-        for report in reports:
-            print(report, end="\n\n", flush=True)
-        failed += len(reports)
-        if failed and not args.keep_going:
-            break
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):  # what has been run until then is told all the same
+        while time.monotonic() < end:
+            reports = campaign.program(f"{seed}.{number}", count)
+            number += 1
+            for report in reports:
+                print(report, end="\n\n", flush=True)
+            failed += len(reports)
+            if failed and not args.keep_going:
+                break
     ran = campaign.sequences_run
     executed = sum(campaign.instructions.values())
     covered = coverage(campaign.codes)

@@ -60,10 +60,10 @@ def codes(process: ProcessResult) -> npt.NDArray[np.int64]:
 
 def main(engine: str, program: str, out: str) -> None:
     """Run, and write what was counted."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"cache": False}  # nobody runs the program again
     if engine == ALLOWANCES:
         allow_always()
-        engine, options = "translate", {"interval_size": 500}
+        engine, options = "translate", {**options, "interval_size": 500}
     result = livepro.run([program], engine=engine, env={}, aslr=False, **options)
     addresses, counts = executions(result.processes[0])
     np.savez(
