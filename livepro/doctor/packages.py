@@ -67,6 +67,10 @@ TOOLS = tuple(
         ("go", "golang-go", "a language runtime"),
         ("sqlite3", "sqlite3", "a shell whose work is compared"),
         ("rg", "ripgrep", "threads written in Rust"),
+        ("kcachegrind", "kcachegrind", "the reader of Cachegrind's files"),
+        ("Xvfb", "xvfb", "a window for it"),
+        ("xdotool", "xdotool", "a look at that window"),
+        ("dbus-run-session", "dbus-daemon", "a session for it"),
         ("stress-ng", "stress-ng", "programs that do what few programs do"),
         ("npm", "npm", "speedscope, which opens exported profiles"),
     )
