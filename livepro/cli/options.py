@@ -67,6 +67,13 @@ def add_to(out: argparse.ArgumentParser) -> None:
         "lists, FILE.py:CLASS or MODULE:CLASS, with options as in split:line=32; may be given several times",
     )
     what.add_argument(
+        "--mica",
+        dest="analysis",
+        action="append_const",
+        const="mica",
+        help="MICA's characteristics, as --analysis mica tells them (`livepro mica` writes its files, too)",
+    )
+    what.add_argument(
         "--stream-memory",
         metavar="BYTES",
         type=count,

@@ -209,6 +209,21 @@ def test_a_process_that_runs(builder: Builder, tmp_path: Path) -> None:
     assert (tmp_path / "ilp_full_int_pin.out").read_text().count(" ") == 4
 
 
+def test_beside_all_that_is_counted_of_a_process_that_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "livepro", "attach", "--mica", "--duration", "0.5s"]
+    command += ["--json", "all.json"]
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"], stdout=subprocess.DEVNULL) as shell:
+        done = subprocess.run([*command, str(shell.pid)], cwd=tmp_path, capture_output=True, text=True)
+        assert shell.poll() is None
+        shell.kill()
+    assert done.returncode == 0, done.stderr
+    assert "Instruction-level parallelism" in done.stderr
+    document = json.loads((tmp_path / "all.json").read_text())
+    (process,) = document["analyses"]["mica"]
+    (thread,) = process["result"]["threads"]
+    assert thread["instructions"] == document["instructions"] > 0
+
+
 @pytest.mark.parametrize(
     ("conf", "options", "said"),
     [
