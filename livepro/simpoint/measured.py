@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,46 +40,47 @@ def measured(result: RunResult, process: ProcessResult, thread: int) -> list[Sou
 
 
 def _simulated(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:
-    values = _of_thread(told.get("intervals", ()), process, thread)
-    if values is None:
-        return []
-    columns = {
-        name: np.sum([values["values"][event] for event in events], axis=0)
+    """The misses of Cachegrind's caches and predictors."""
+    return _counted("simulated", told, process, thread, lambda values: {
+        name: [values[event] for event in events]
         for name, events in _MISSES.items()
-        if all(event in values["values"] for event in events)
-    }
-    return [_source("simulated", tuple(columns), list(columns.values()), process, thread, counts=True)]
+        if all(event in values for event in events)
+    })  # fmt: skip
 
 
 def _levels(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:
     """The misses of each level of a hierarchy: of fetches, reads and writes together."""
-    values = _of_thread(told.get("intervals", ()), process, thread)
-    if values is None:
-        return []
-    columns: dict[str, list[Any]] = {}
-    for event, counts in values["values"].items():
-        columns.setdefault(f"{event[:-2]} misses", []).append(counts)
-    sums = [np.sum(counts, axis=0) for counts in columns.values()]
-    return [_source("simulated", tuple(columns), sums, process, thread, counts=True)]
+
+    def columns(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for event, counts in values.items():
+            found.setdefault(f"{event[:-2]} misses", []).append(counts)
+        return found
+
+    return _counted("simulated", told, process, thread, columns)
 
 
 def _predicted(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:
     """What each predictor got wrong."""
+    return _counted("predicted", told, process, thread, lambda values: {
+        f"{name[:-2]} mispredicted": [counts] for name, counts in values.items() if name.endswith("_m")
+    })  # fmt: skip
+
+
+def _counted(
+    name: str,
+    told: Mapping[str, Any],
+    process: ProcessResult,
+    thread: int,
+    columns: Callable[[Mapping[str, Any]], Mapping[str, Sequence[Any]]],
+) -> list[Source]:
+    """A source whose columns are sums of counts by interval: of those that `columns` gives for each, from
+    what is told of a thread by event."""
     values = _of_thread(told.get("intervals", ()), process, thread)
     if values is None:
         return []
-    wrong = {name[:-2]: counts for name, counts in values["values"].items() if name.endswith("_m")}
-    columns = [np.asarray(counts, np.float64) for counts in wrong.values()]
-    return [
-        _source(
-            "predicted",
-            tuple(f"{name} mispredicted" for name in wrong),
-            columns,
-            process,
-            thread,
-            counts=True,
-        )
-    ]
+    sums = {column: np.sum(counts, axis=0) for column, counts in columns(values["values"]).items()}
+    return [_source(name, tuple(sums), list(sums.values()), process, thread, counts=True)]
 
 
 def _characterised(told: Mapping[str, Any], process: ProcessResult, thread: int) -> list[Source]:

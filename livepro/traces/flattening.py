@@ -11,6 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from livepro.engines.stream import COUNT_SHIFT, FLAGS, FLAGS_SHIFT, INTERRUPTED, NUMBER, PARTIAL
+from livepro.engines.stream import GOES_ON as LEADS
+
 INSTRUCTION, LOAD, STORE, MODIFIED, GOES_ON, AGAIN = range(6)
 """Kinds of events. MODIFIED is the store of an instruction that has just loaded the same bytes; GOES_ON
 has the address that what has been executed leads to; AGAIN is a repeated string instruction that
@@ -35,13 +38,13 @@ def skip(words, cursor, limit, first, words_of):
         return
     while at < n:
         head = words[at]
-        flags = head >> 32 & 0xFF
-        if flags & 4:
+        flags = head >> FLAGS_SHIFT & FLAGS
+        if flags & LEADS:
             at += 2
             continue
-        if flags & 1:
+        if flags & PARTIAL:
             break
-        number = head & 0xFFFFFFFF
+        number = head & NUMBER
         count = first[number + 1] - first[number]
         if position + count > limit:
             break
@@ -58,45 +61,50 @@ def flatten(
     """Fill the arrays of events; `out[0]` is how many there are. Returns DONE, FULL or LIMIT."""
     at, i, end, executed, turn, position = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4], cursor[5]
     n, e, room = len(words), 0, len(what)
-    why = 0
+    why = DONE
     while True:
         if i < 0:
             if at >= n:
                 break
             head = words[at]
-            flags = head >> 32 & 0xFF
-            if flags & 4:
+            flags = head >> FLAGS_SHIFT & FLAGS
+            if flags & LEADS:
                 if e >= room:
-                    why = 1
+                    why = FULL
                     break
-                what[e], index[e], where[e], size[e] = 4, -1, words[at + 1], 0
+                what[e], index[e], where[e], size[e] = GOES_ON, -1, words[at + 1], 0
                 e += 1
                 at += 2
                 continue
-            number = head & 0xFFFFFFFF
+            number = head & NUMBER
             begin = first[number]
             end = first[number + 1]
             executed = end
-            if flags & 1:
-                executed = begin + (head >> 40)
-                end = executed + (flags >> 1 & 1)
+            if flags & PARTIAL:
+                executed = begin + (head >> COUNT_SHIFT)
+                end = executed + (1 if flags & INTERRUPTED else 0)
             at += 1
             if begin == end:
                 continue
             i = begin
             turn = 0
         if position >= limit:
-            why = 2
+            why = LIMIT
             if e < room:  # the branch before this leads here
-                what[e], index[e], where[e], size[e] = 4, -1, address[i], 0
+                what[e], index[e], where[e], size[e] = GOES_ON, -1, address[i], 0
                 e += 1
             break
-        if e + 140 > room:
-            why = 1
+        if e + _MOST > room:
+            why = FULL
             break
         a0, a1 = access_of[i], access_of[i + 1]
         if turn == 0:
-            what[e], index[e], where[e], size[e] = 0 if i < executed else 5, i, address[i], nbytes[i]
+            what[e], index[e], where[e], size[e] = (
+                INSTRUCTION if i < executed else AGAIN,
+                i,
+                address[i],
+                nbytes[i],
+            )
             e += 1
         if a0 < a1 and pattern[a0] == 1:
             distance = words[at + 1] - words[at]
@@ -105,12 +113,12 @@ def flatten(
             turns = abs(distance) // length
             while turn < turns and e + 4 <= room:
                 for a in range(a0, a1):
-                    what[e] = 2 if kind_of[a] == 2 else 1
+                    what[e] = STORE if kind_of[a] == 2 else LOAD
                     index[e], where[e], size[e] = i, words[at + 2 * (a - a0)] + turn * step, length
                     e += 1
                 turn += 1
             if turn < turns:
-                why = 1
+                why = FULL
                 break
             at += 2 * (a1 - a0)
             turn = 0

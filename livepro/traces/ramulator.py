@@ -15,8 +15,6 @@ from numba import njit
 
 from livepro.traces.texts import put_hex
 
-_LINE = 24  # bytes of a line of text, at most
-
 
 @njit(nogil=True, cache=True)
 def touch(tags, dirty, at, ways, line, write, gone):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from livepro.engines.stream import COUNT_SHIFT, FLAGS, FLAGS_SHIFT, GOES_ON, NUMBER, PARTIAL
+from livepro.engines.stream import COUNT_SHIFT, FLAGS, FLAGS_SHIFT, GOES_ON, INTERRUPTED, NUMBER, PARTIAL
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -22,7 +22,7 @@ def record_at(words, at, first, words_of, access_of, pattern, lanes_of):
         return number, first[number + 1] - first[number], at + words_of[number]
     count = head >> COUNT_SHIFT  # only some of the block
     behind, start = at + 1, first[number]
-    for a in range(access_of[start], access_of[start + count + (flags >> 1 & 1)]):
+    for a in range(access_of[start], access_of[start + count + (1 if flags & INTERRUPTED else 0)]):
         how = pattern[a]
         behind += 1 if how == 0 else (1 + lanes_of[a] if how == 4 else 2)
     return number, count, behind

@@ -53,8 +53,7 @@ class Regions:
     ) -> Feed | RegionFeed:
         """What feeds a thread's records to a taker: all of them, or those of the region."""
         if self._waiting is None:
-            reader = taker if isinstance(taker, Reader) else None
-            return Feed(taker, listing, turns, noted, size, reader)
+            return Feed(taker, listing, turns, noted, size, _reading(taker))
         feed = self._feeds[thread] = RegionFeed(taker, listing, turns, noted, waiting=self._waiting)
         for positions, goes in self._told:
             feed.bound(positions.get(thread, 0), goes.get(thread), None)
@@ -78,8 +77,7 @@ class RegionFeed:
 
     def __init__(self, taker: Taker, listing: Listing, turns: Turns, noted: Noted, *, waiting: bool) -> None:
         self._gate = _Gate(taker, opened=not waiting)
-        reader = taker if isinstance(taker, Reader) else None
-        self._feed = Feed(self._gate, listing, turns, noted, reader=reader)
+        self._feed = Feed(self._gate, listing, turns, noted, reader=_reading(taker))
 
     @property
     def instructions(self) -> int:
@@ -133,3 +131,8 @@ class RegionFeed:
     def finish(self, tables: StaticTables) -> None:
         """See `Feed`."""
         self._feed.finish(tables)
+
+
+def _reading(taker: Taker) -> Reader | None:
+    """A taker that takes in records by itself, as that; None for another."""
+    return taker if isinstance(taker, Reader) else None
