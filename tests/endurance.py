@@ -29,7 +29,7 @@ HEAD = (
 LOOP = "i=0; while [ $i -lt {} ]; do /bin/true; i=$((i+1)); done; exit 3"
 LOOK = 0.5
 """Seconds between two looks at livepro."""
-GROWTH = 80_000
+GROWTH = 30_000
 """Bytes that livepro may grow by with each process: it tells of both its images in the end."""
 RESULT = 200 << 20
 """Bytes that livepro takes to begin with, which a short run is still at half-way, and for the result."""
