@@ -18,9 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         from livepro import bytecode
+        from livepro.cli.loading import ended_at_once
 
-        bytecode.keep()
-        from livepro.cli.main import main as cli_main
+        with ended_at_once():
+            bytecode.keep()
+            from livepro.cli.main import main as cli_main
     except KeyboardInterrupt:  # in the middle of an import
         return 128 + signal.SIGINT
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli import options
-from livepro.cli.loading import load_numpy
+from livepro.cli.loading import ended_at_once, load_numpy
 from livepro.cli.parser import Parser, count, duration
 from livepro.engines import NAMES
 from livepro.errors import LiveproError
@@ -123,10 +123,11 @@ def main(argv: Sequence[str]) -> int:
         return status
     # What follows loads NumPy and the decoders: not before the command line is known to be right.
     load_numpy()
-    from livepro.cli import outputs
+    with ended_at_once():
+        from livepro.cli import outputs
 
-    plan = outputs.plan(args, chosen, os.environ)
-    result = execute(args, plan)
+        plan = outputs.plan(args, chosen, os.environ)
+        result = execute(args, plan)
     complete = outputs.report(args, chosen, plan, result)
     return 0 if complete and outputs.measured(result) else outputs.UNWRITTEN
 

@@ -1,8 +1,12 @@
-"""Loading NumPy for a command that needs it."""
+"""Loading what a command needs, and what Ctrl-C does meanwhile."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -17,6 +21,27 @@ def load_numpy() -> None:
         return
     os.environ[_THREADS] = "1"
     try:
-        import numpy  # noqa: F401
+        with ended_at_once():
+            import numpy  # noqa: F401
     finally:
         del os.environ[_THREADS]
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Within this, Ctrl-C ends the process at once, unless somebody sees to it himself (as a measurement does
+    for as long as it takes).
+
+    As an exception it can be lost: raised in a callback of the importing machinery it is ignored, and
+    compiled modules take it for a failure of what they import.
+    """
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # (Only the main thread can say what a signal does.)
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

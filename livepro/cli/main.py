@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from livepro import __version__
+from livepro.cli.loading import ended_at_once
 from livepro.cli.parser import Parser, suggest
 from livepro.errors import LiveproError
 
@@ -82,7 +83,8 @@ def dispatch(argv: Sequence[str]) -> int:
             + f"The commands are {', '.join(SUBCOMMANDS)}; "
             + "to count a program, `livepro run -- PROGRAM`.",
         )
-    module = importlib.import_module(f"livepro.cli.{argv[0]}")
+    with ended_at_once():
+        module = importlib.import_module(f"livepro.cli.{argv[0]}")
     status: int = module.main(argv[1:])
     return status
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from livepro import analyses
 from livepro.cli import checks, options
-from livepro.cli.loading import load_numpy
+from livepro.cli.loading import ended_at_once, load_numpy
 from livepro.cli.options import live_view
 from livepro.cli.parser import Parser
 from livepro.engines import NAMES
@@ -102,11 +102,12 @@ def main(argv: Sequence[str]) -> int:
     # cycle collector would go through it again and again.
     gc.disable()
     load_numpy()
-    from livepro.cli import outputs
-    from livepro.cli.main import complain
-    from livepro.session import FAILED
+    with ended_at_once():
+        from livepro.cli import outputs
+        from livepro.cli.main import complain
+        from livepro.session import FAILED
 
-    plan = outputs.plan(args, chosen, os.environ)
+        plan = outputs.plan(args, chosen, os.environ)
     status: int | None
     view = live_view(capture=True) if args.live else None
     with view or nullcontext():
@@ -139,7 +140,7 @@ def execute(
 
     sys.stdout.flush()
     line = progress_line(args.quiet)
-    with line or nullcontext():
+    with line or nullcontext(), ended_at_once():
         return run(
             command,
             aslr=args.aslr,
