@@ -113,8 +113,9 @@ class BlockStore:
         self.modules = alike.of_list(self.modules)
         self.lengths = alike.of_machine_values(self.lengths)
         self.offsets = alike.of_machine_values(self.offsets)
-        self.addresses = Shifted.of(self._addresses, self.offsets, alike.of_array)
-        del self._addresses
+        if self.addresses is self._addresses:
+            self.addresses = Shifted.of(self._addresses, self.offsets, alike.of_array)
+            self._addresses = array("Q")
         self.known = [
             KnownKinds(known.first, known.count, alike.of_array(known.kinds), known.instructions)
             for known in self.known

@@ -99,12 +99,8 @@ def flatten(
             break
         a0, a1 = access_of[i], access_of[i + 1]
         if turn == 0:
-            what[e], index[e], where[e], size[e] = (
-                INSTRUCTION if i < executed else AGAIN,
-                i,
-                address[i],
-                nbytes[i],
-            )
+            what[e] = INSTRUCTION if i < executed else AGAIN
+            index[e], where[e], size[e] = i, address[i], nbytes[i]
             e += 1
         if a0 < a1 and pattern[a0] == 1:
             distance = words[at + 1] - words[at]
