@@ -76,19 +76,14 @@ def display() -> Iterator[str]:
 def opened(file: Path, display: str, home: Path) -> tuple[str, list[int]]:
     """Open a file in KCachegrind: the title of its window once that names the program, and the numbers of
     the lines that it could not read. Raises AssertionError when there is none."""
-    command = [
-        needed("dbus-run-session", "dbus-daemon"),
-        "--",
-        needed("kcachegrind", "kcachegrind"),
-        file.name,
-    ]
+    bus, program = needed("dbus-run-session", "dbus-daemon"), needed("kcachegrind", "kcachegrind")
     finder = needed("xdotool", "xdotool")
     environment = {**os.environ, "DISPLAY": display, "HOME": str(home), "LC_ALL": "C.UTF-8"}
     environment.pop("XDG_CONFIG_HOME", None)
     said = home / "said"
     with said.open("wb") as output:
         running = subprocess.Popen(
-            command,
+            [bus, "--", program, file.name],
             cwd=file.parent,
             env=environment,
             stdout=output,
@@ -112,9 +107,9 @@ def opened(file: Path, display: str, home: Path) -> tuple[str, list[int]]:
             assert not any(title.startswith("Error") for title in titles), said.read_text()
             assert running.poll() is None, said.read_text()
             assert time.monotonic() < end, (titles, said.read_text())
-            time.sleep(0.2)
+            time.sleep(0.2)  # (`search --sync` would wait for ever for a window of who has died)
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):  # it has ended, which is told above
             os.killpg(running.pid, 9)
         running.wait()
 

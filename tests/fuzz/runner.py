@@ -110,6 +110,9 @@ def _capture(command: list[str], program: Program, timeout: float) -> Outcome:
             process.kill()  # the engine's death is the program's, too
             _, errors = process.communicate()
             trouble = f"not finished after {timeout:g} s"
+        except KeyboardInterrupt:
+            process.kill()
+            raise
     if not trouble and process.returncode:
         trouble = f"status {process.returncode}"
     if errors and trouble:
