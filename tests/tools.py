@@ -21,7 +21,7 @@ def needed(program: str, package: str, *, in_ci: bool = True) -> str:
     pytest.skip(reason)
 
 
-DAYS = 2
+DAYS = 3
 """In CI a test that takes long runs each so many days: all of them together take an hour and a half on a slow
 machine with two processors."""
 

@@ -192,11 +192,9 @@ class Engine(ABC):
         for tid in self.tracer.threads:
             interrupt(tid)
 
+    @abstractmethod
     def homing(self) -> Homing:
         """How threads are brought back to the program's own code after an error."""
-        from livepro.engines.rescue import OwnCode
-
-        return OwnCode(self.isa)
 
     def rescue(self) -> None:
         """After an error of livepro's own: let everything go, each thread as well as still can be
@@ -266,6 +264,9 @@ class Engine(ABC):
     def let_go(self, tid: int, parent: TracedProcess) -> bool:
         """Prepare a child that will not be followed; False if it must be, for now."""
         return True
+
+    def called(self, thread: TracedThread) -> None:
+        self.resume(thread)  # no thread was asked to stop there
 
     def stopped(self, thread: TracedThread) -> None:
         """A group stop: as any other stop, for most engines."""

@@ -14,6 +14,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from livepro.isa.base import Isa
@@ -66,10 +67,12 @@ class Homing(Protocol):
 
 
 class OwnCode:
-    """Threads that have never left the program's own code, and only carry what stepping leaves behind."""
+    """Threads that have never left the program's own code, and only carry what stepping leaves behind. `mask`
+    knows the own mask of a thread (tid) that runs with another one."""
 
-    def __init__(self, isa: Isa) -> None:
+    def __init__(self, isa: Isa, mask: Callable[[int], int | None]) -> None:
         self._isa = isa
+        self._mask = mask
 
     def open(self) -> None:
         """Nothing has been changed."""
@@ -92,8 +95,8 @@ class OwnCode:
         return None
 
     def mask(self, tid: int) -> int | None:
-        """None: masks are never changed."""
-        return None
+        """See `Homing`."""
+        return self._mask(tid)
 
     def last(self, tid: int, others: list[int]) -> None:
         """There is nothing to take down."""

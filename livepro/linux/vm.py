@@ -75,6 +75,16 @@ def write(tid: int, address: int, data: bytes) -> bool:
     return _transfer(_writev, tid, address, ctypes.create_string_buffer(data, len(data)))
 
 
+def send(tgkill: int, pid: int, tid: int, number: int) -> None:
+    """Send signal `number` to a thread of process `pid`. Raises OSError.
+
+    `tgkill` is the number of the system call of that name, for which older C libraries have no function.
+    """
+    ctypes.set_errno(0)
+    if _library.syscall(*(ctypes.c_long(n) for n in (tgkill, pid, tid, number))) == -1:
+        raise OSError(ctypes.get_errno(), f"tgkill({pid}, {tid}, {number})")
+
+
 def shares_memory(kcmp: int, tid: int, other: int) -> bool | None:
     """Whether two threads share their memory; None if the kernel does not say.
 

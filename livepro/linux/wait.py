@@ -11,6 +11,10 @@ TRAP_STATUS = 0x057F
 """A plain SIGTRAP stop: what a single-step or a breakpoint gives."""
 
 
+CALL_STOP = 5 | 0x80
+"""The signal number of a stop at an end of a system call, under PTRACE_O_TRACESYSGOOD: ptrace(2)."""
+
+
 def is_stop(status: int) -> bool:
     """Whether the thread stopped (rather than ended)."""
     return status & 0xFF == 0x7F

@@ -38,6 +38,9 @@ class Listener(Protocol):
     def signalled(self, thread: TracedThread, number: int) -> None:
         """A signal is about to be delivered; resume with it."""
 
+    def called(self, thread: TracedThread) -> None:
+        """An end of a system call, of a thread that was resumed to stop at both."""
+
     def stopped(self, thread: TracedThread) -> None:
         """The thread enters a group stop; the tracer lets it lie there."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from livepro.linux import proc, ptrace
-from livepro.linux.wait import is_stop, stop_event, stop_signal
+from livepro.linux.wait import CALL_STOP, is_stop, stop_event, stop_signal
 from livepro.tracee.births import Births, CallLayout
 from livepro.tracee.launch import launch
 from livepro.tracee.listener import Listener
@@ -153,7 +153,9 @@ class Tracer(TakingOver):
 
     def _act(self, tid: int, thread: TracedThread, event: int, number: int) -> None:
         """Act on a stop of a thread; `tid` is its own now, by an exec maybe. Raises OSError."""
-        if event == 0:
+        if number == CALL_STOP:
+            self.listener.called(thread)
+        elif event == 0:
             self.births.settle(thread)
             self._signal(thread, number)
         elif event in BIRTHS:

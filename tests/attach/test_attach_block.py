@@ -6,12 +6,13 @@ import signal
 
 import pytest
 from attach.attach_contract import AttachContract
+from attach.masks_contract import MasksContract
 from attach.targets import TIMEOUT, Target, command_line, eventually
 
 from fixtures import Builder
 
 
-class TestBlockAttach(AttachContract):
+class TestBlockAttach(AttachContract, MasksContract):
     engine = "block"
 
 

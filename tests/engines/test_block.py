@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from engines.blocked_traps_contract import BlockedTrapsContract
 from engines.contract import EngineContract, Runner
 from engines.control_contract import ControlContract
 from engines.observed import REPOSITORY, TIMEOUT
@@ -22,7 +23,7 @@ from livepro.engines.step.engine import StepEngine
 from livepro.linux import proc
 
 
-class TestBlock(EngineContract, ControlContract, RegionContract):
+class TestBlock(EngineContract, BlockedTrapsContract, ControlContract, RegionContract):
     engine = "block"
     unfit: ClassVar[dict[str, str]] = {
         "self_reading": "a program that reads its own code sees the breakpoints in it",
@@ -56,13 +57,13 @@ class TestBlock(EngineContract, ControlContract, RegionContract):
         """Those that have stopped wait for all that may run towards a breakpoint: they waited for good."""
         engine: Any = object.__new__(BlockEngine)  # as much of it as the question takes
         monkeypatch.setattr(StepEngine, "exiting", lambda *_: None)
-        halted: list[tuple[int, str]] = []
+        halted: list[str] = []
         engine._running = {7: SimpleNamespace(plan=None, text="its code")}
         engine.barrier = SimpleNamespace(no_longer_running=lambda _: None)
-        engine.detacher = SimpleNamespace(halted=lambda *told: halted.append(told))
+        engine.detacher = SimpleNamespace(halted=halted.append)
         engine.leaving = True
         engine.exiting(SimpleNamespace(tid=7), False)
-        assert halted == [(7, "its code")]
+        assert halted == ["its code"]
 
     def test_stepped_onto_a_breakpoint_when_all_are_let_go(
         self, builder: Builder, monkeypatch: pytest.MonkeyPatch

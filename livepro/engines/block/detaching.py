@@ -13,6 +13,7 @@ from livepro.engines.block.barring import Barrier
 from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.block.walking import BlockWalk
+from livepro.engines.step.calling import MaskedCalls
 from livepro.engines.step.stepping import StepThread, unstep
 from livepro.isa.base import Isa
 from livepro.tracee import TracedProcess, TracedThread, Tracer
@@ -35,6 +36,7 @@ class Detacher:
         texts: dict[TracedProcess, Text],
         walk: BlockWalk,
         barrier: Barrier,
+        calls: MaskedCalls,
         pc: Callable[[int], int],
         met: Callable[[BlockThread], bool],
     ) -> None:
@@ -45,15 +47,11 @@ class Detacher:
         self._texts = texts
         self._walk = walk
         self._barrier = barrier
+        self._calls = calls
         self._pc = pc
         self._met = met
-        self._under_way: set[int] = set()
         self._parted: list[BlockThread] = []
         self._unwatched: list[TracedThread] = []
-
-    def begin(self) -> None:
-        """Detaching has been asked for."""
-        self._under_way = {tid for tid, state in self._running.items() if state.plan is not None}
 
     def part(self, thread: TracedThread) -> None:
         """Let a thread go that has stopped, once no thread runs towards a breakpoint."""
@@ -64,7 +62,7 @@ class Detacher:
                 self._tracer.release(thread)
             else:  # it has not been watched yet, and would run into the others' breakpoints
                 self._unwatched.append(thread)
-                self.halted(thread.tid, text)
+                self.halted(text)
             return
         path = state.plan.ends.get(self._pc(thread.tid)) if state.plan is not None else None
         if path is not None:
@@ -84,19 +82,19 @@ class Detacher:
         unstep(self._isa, thread, state.held)
         self._barrier.no_longer_running(state)
         self._parted.append(state)
-        self.halted(thread.tid, state.text)
+        self.halted(state.text)
 
     def _lead(self, thread: TracedThread, pc: int) -> None:
         registers = thread.registers()
         setattr(registers, self._isa.registers.pc, pc)
         thread.set_registers(registers)
 
-    def halted(self, tid: int, text: Text) -> None:
-        """A thread that was running has stopped: with the last of them the breakpoints go."""
-        self._under_way.discard(tid)
+    def halted(self, text: Text) -> None:
+        """A thread has stopped for good: with the last that runs towards a breakpoint these go."""
         # One that waits inside its vfork for a thread which has stopped does not run towards any.
         waits = {state.thread.process.suspends for state in self._parted if state.text is text}
-        if any(self._running[o].text is text for o in self._under_way - waits if o in self._running):
+        under_way = (state for state in self._running.values() if state.plan is not None)
+        if any(state.text is text and state.thread.tid not in waits for state in under_way):
             return
         parted = [state.thread for state in self._parted if state.text is text]
         self._parted = [state for state in self._parted if state.text is not text]
@@ -105,4 +103,4 @@ class Detacher:
         if parted:
             text.lift_all(parted[0].process.memory)
         for thread in parted:
-            self._tracer.release(thread)
+            self._tracer.release(thread, self._calls.leave(thread))

@@ -19,8 +19,7 @@ or only now (its operand's page is protected, the stack must grow): no breakpoin
 may stand there, and their blocks are stepped (`block.barring`).
 
 **Limits.** A program that reads its own code sees the breakpoints, one that copies
-it takes them along. A thread that blocks or ignores SIGTRAP does so no longer
-once it has been stopped by a breakpoint or a step: the kernel forces the signal.
+it takes them along.
 """
 
 from __future__ import annotations
@@ -80,10 +79,12 @@ class BlockEngine(StepEngine):
             *(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, self.traps),
             *(planner, spaces, barrier),
         )
-        self.runner = BlockRunner(walk, barrier, watch, self._pc, self._before_call, self._whole)
+        self.runner = BlockRunner(
+            *(walk, barrier, watch, self.calls, self._pc, self._before_call, self._whole)
+        )
         self._hits = hits = Hits(isa, self._pc)
         self.detacher = Detacher(
-            isa, self.tracer, self._states, running, texts, walk, barrier, self._pc, hits.met
+            *(isa, self.tracer, self._states, running, texts, walk, barrier, self.calls, self._pc, hits.met)
         )
         self._terminators = Terminators(isa, planner, walk, barrier, self.runner)
         self._lost = 0
@@ -224,7 +225,7 @@ class BlockEngine(StepEngine):
         state = self._running.get(thread.tid)
         if state is not None:
             self.barrier.no_longer_running(state)
-        self.resume(thread, self.traps.delivered(thread, number))
+        self.resume(thread, self._delivered(thread, number))
 
     def interrupted(self, thread: TracedThread) -> None:
         state = self._running.get(thread.tid)
@@ -256,7 +257,7 @@ class BlockEngine(StepEngine):
         elif number:
             if state.plan is not None:
                 self.walk.stand_at(state, state.block, state.index)
-            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
+            ptrace.call(self.calls.deliver(state, number), thread.tid, 0, number)
             state.carried = False
         else:
             self.runner.go(state)
@@ -280,6 +281,7 @@ class BlockEngine(StepEngine):
         self._states[thread.tid] = state
         self.walk.enter(state, pc)
         hold(self.isa, state)
+        self.calls.lift(thread.tid)
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
         state = self._running.pop(thread.tid, None)
@@ -297,7 +299,7 @@ class BlockEngine(StepEngine):
         super().exiting(thread, in_exec)
         self.barrier.no_longer_running(state)
         if self.leaving:
-            self.detacher.halted(thread.tid, state.text)
+            self.detacher.halted(state.text)
 
     def gone(self, thread: TracedThread) -> None:
         state = self._running.pop(thread.tid, None)
@@ -312,14 +314,9 @@ class BlockEngine(StepEngine):
         text = self.spaces.texts.get(thread.process)
         super().gone(thread)
         if self.leaving and text is not None:
-            self.detacher.halted(thread.tid, text)
+            self.detacher.halted(text)
             self.barrier.give_back(text)
         self.barrier.no_longer_running(state)
-
-    def leave(self) -> None:
-        if not self.leaving:
-            self.detacher.begin()
-        super().leave()
 
     def part(self, thread: TracedThread) -> bool:
         self.detacher.part(thread)
@@ -328,7 +325,7 @@ class BlockEngine(StepEngine):
     def homing(self) -> BlockHoming:
         from livepro.engines.block.homing import BlockHoming
 
-        return BlockHoming(self.isa, self._running, self.spaces.texts, self.watch.hardware)
+        return BlockHoming(self.isa, self.calls.own, self._running, self.spaces.texts, self.watch.hardware)
 
     # -- processes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from livepro.engines.block.text import Text
@@ -15,16 +15,17 @@ from livepro.tracee import TracedProcess
 
 class BlockHoming(OwnCode):
     """See `livepro.engines.rescue.Homing`. `running` are the threads by tid, `texts` the code of processes,
-    `hardware` the debug register that a watched `rep` uses."""
+    `hardware` the debug register that a watched `rep` uses. For `mask` see `OwnCode`."""
 
     def __init__(
         self,
         isa: Isa,
+        mask: Callable[[int], int | None],
         running: Mapping[int, BlockThread],
         texts: Mapping[TracedProcess, Text],
         hardware: HardwareBreakpoint | None,
     ) -> None:
-        super().__init__(isa)
+        super().__init__(isa, mask)
         self._running = running
         self._texts = dict(texts)
         self._hardware = hardware

@@ -9,6 +9,7 @@ from livepro.engines.block.plan import Plan
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.block.walking import BlockWalk
 from livepro.engines.block.watching import RepWatch
+from livepro.engines.step.calling import Call, MaskedCalls
 from livepro.engines.step.stepping import StepThread
 from livepro.isa.base import Quirk
 from livepro.linux import ptrace
@@ -28,6 +29,7 @@ class BlockRunner:
         walk: BlockWalk,
         barrier: Barrier,
         watch: RepWatch,
+        calls: MaskedCalls,
         pc: Callable[[int], int],
         before_call: Callable[[StepThread], bool],
         whole: Callable[[StepThread], bool | None],
@@ -35,6 +37,7 @@ class BlockRunner:
         self._walk = walk
         self._barrier = barrier
         self._watch = watch
+        self._calls = calls
         self._pc = pc
         self._before_call = before_call
         self._whole = whole
@@ -42,6 +45,9 @@ class BlockRunner:
     def go(self, state: BlockThread) -> None:
         """Let a thread run on, or wait if sites that threads run to are being given back."""
         text, tid = state.text, state.thread.tid
+        if state.call is Call.WITHIN:
+            self._resume(state, ptrace.PTRACE_SYSCALL)
+            return
         if state.owed:
             self._barrier.no_longer_running(state)
             self._resume(state, ptrace.PTRACE_CONT)
@@ -72,7 +78,7 @@ class BlockRunner:
                 return
             whole = self._whole(state) if quirk is Quirk.EXCLUSIVE else None
             if whole is None:
-                self._resume(state, ptrace.PTRACE_SINGLESTEP)
+                self._resume(state, self._calls.request(state))
             elif whole:
                 self.go(state)
 

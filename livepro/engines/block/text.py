@@ -178,6 +178,7 @@ class Text:
             if site.planted:
                 pages.setdefault(site.address & -_PAGE, []).append(site)
         self.closed = True
+        self.renew()
         for sites in pages.values():
             # A write costs more than its length.
             first = min(site.address for site in sites)

@@ -14,11 +14,13 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.region import Arrival
 from livepro.engines.step import stepping
+from livepro.engines.step.calling import RESTARTS, Call, MaskedCalls
 from livepro.engines.step.decoding import Decoder
 from livepro.engines.step.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.step.regional import RegionKeeper
@@ -32,12 +34,12 @@ from livepro.model import Flow
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.stops import ROUND, WAIT_FLAGS, failed, killed, next_in_turn
 
+if TYPE_CHECKING:
+    from livepro.engines.rescue import OwnCode
+
 # si_code of SIGTRAP stops: include/uapi/asm-generic/siginfo.h, arch/x86/kernel/traps.c.
 _TRAP_TRACE = ptrace.TRAP_TRACE  # one instruction was executed
 _HANDLER_ENTERED = signal.SIGTRAP  # ptrace_notify(SIGTRAP) in signal_setup_done (kernel/signal.c)
-
-# A call that will be restarted unless a handler says otherwise (include/linux/errno.h), never seen outside.
-_RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
 
 _ADDRESS_MASK = (1 << 64) - 1
 
@@ -45,7 +47,8 @@ _ADDRESS_MASK = (1 << 64) - 1
 class StepEngine(Engine):
     """See `livepro.engines.base.Engine`.
 
-    `keeper` keeps to a region of interest, `decoder` knows the blocks, `walk` where threads get to.
+    `keeper` keeps to a region of interest, `decoder` knows the blocks, `walk` where threads get to, `calls`
+    keep what traps would take from threads that block SIGTRAP.
     """
 
     name = "step"
@@ -57,6 +60,7 @@ class StepEngine(Engine):
         self.decoder = Decoder(self.keeper, self._states)
         self.walk = StepWalk(isa, self.keeper, self.decoder, self.inprocess, self.tracer.births, self.traps)
         layout = isa.registers
+        self.calls = MaskedCalls(isa)
         self._pc = ptrace.program_counter_reader(layout.pc_user_offset, layout.structure, layout.pc)
         self._exclusives = Exclusives(isa, self._pc)
 
@@ -127,15 +131,16 @@ class StepEngine(Engine):
 
     def _step(self, state: StepThread) -> None:
         """Let the thread attempt its next instruction, with all of an exclusive sequence."""
-        if state.block.code.quirks[state.index] is Quirk.SYSCALL and self._before_call(state):
+        within = state.call is Call.WITHIN
+        if not within and state.block.code.quirks[state.index] is Quirk.SYSCALL and self._before_call(state):
             return
-        while state.block.code.quirks[state.index] is Quirk.EXCLUSIVE:
+        while not within and state.block.code.quirks[state.index] is Quirk.EXCLUSIVE:
             whole = self._whole(state)
             if whole is None:
                 break
             if not whole:
                 return
-        if ptrace.raw(ptrace.PTRACE_SINGLESTEP, state.thread.tid, None, None) == -1:
+        if ptrace.raw(self.calls.request(state), state.thread.tid, None, None) == -1:
             failed(state.thread.tid)
 
     def _before_call(self, state: StepThread) -> bool:
@@ -178,7 +183,7 @@ class StepEngine(Engine):
 
     def _stays(self, state: StepThread) -> None:
         """The thread stands where it stood, maybe in a system call that will be restarted."""
-        if state.block.code.quirks[state.index] is Quirk.SYSCALL:
+        if state.block.code.quirks[state.index] is Quirk.SYSCALL and state.call is Call.NONE:
             state.held |= self.isa.call_entered(state.thread.registers())
 
     def _is_step(self, state: StepThread, pc: int) -> bool:
@@ -195,9 +200,7 @@ class StepEngine(Engine):
         kind = info.code if info is not None else _TRAP_TRACE
         left_call = self._left_call(info)
         if kind == _HANDLER_ENTERED:
-            # A trap that finds SIGTRAP blocked resets its action (force_sig_info_to_task in
-            # kernel/signal.c): a handler of the program's own would be lost by stepping.
-            ptrace.unblock(state.thread.tid, signal.SIGTRAP)
+            self.calls.lift(state.thread.tid)
             self.walk.leave(state, index + state.held)
             if state.trace is not None:
                 state.trace.goes_on(code.addresses[index + state.held])
@@ -232,7 +235,23 @@ class StepEngine(Engine):
 
     def signalled(self, thread: TracedThread, number: int) -> None:
         self._settle(thread)
-        self.resume(thread, self.traps.delivered(thread, number))
+        self.resume(thread, self._delivered(thread, number))
+
+    def _delivered(self, thread: TracedThread, number: int) -> int:
+        """The signal that a thread goes on with that has stopped for signal `number`."""
+        number = self.traps.delivered(thread, number)
+        return 0 if self.calls.keeps(thread.tid, number) else number
+
+    def called(self, thread: TracedThread) -> None:
+        state = self._states.get(thread.tid)
+        if state is not None and not self.calls.entered(state):
+            if not self.calls.made(state):
+                self._settle(thread)
+            else:  # a handler has returned, and the call has no result
+                self.walk.advance(state, self._pc(thread.tid) & _ADDRESS_MASK)
+        if self.leaving:  # a stop that was asked for gave way to this one (ptrace_stop in kernel/signal.c)
+            ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)
+        self.resume(thread)
 
     def interrupted(self, thread: TracedThread) -> None:
         self._settle(thread, trap_due=True)
@@ -256,7 +275,7 @@ class StepEngine(Engine):
             return
         if code.quirks[index] is Quirk.SYSCALL:
             result = getattr(thread.registers(), self.isa.registers.syscall_result)
-            if result in _RESTARTS:
+            if result in RESTARTS:
                 state.held = True
                 return
         else:
@@ -268,9 +287,14 @@ class StepEngine(Engine):
         if state is not None and not number:
             self._step(state)
         elif state is not None:
-            ptrace.call(ptrace.PTRACE_SINGLESTEP, thread.tid, 0, number)
+            ptrace.call(self.calls.deliver(state, number), thread.tid, 0, number)
         else:
             run_free(thread, number)
+
+    def homing(self) -> OwnCode:
+        from livepro.engines.rescue import OwnCode
+
+        return OwnCode(self.isa, self.calls.own)
 
     # -- the thread's position
 
@@ -336,6 +360,7 @@ class StepEngine(Engine):
         self._states[thread.tid] = state
         self.walk.enter(state, pc)
         stepping.hold(self.isa, state)
+        self.calls.lift(thread.tid)
 
     def part(self, thread: TracedThread) -> bool:
         state = self._states.pop(thread.tid, None)
@@ -343,10 +368,11 @@ class StepEngine(Engine):
             self.walk.leave(state, state.index + state.held)
             stepping.unstep(self.isa, thread, state.held)
             self._end_trace(state)
-        self.tracer.release(thread)
+        self.tracer.release(thread, self.calls.leave(thread))
         return True
 
     def exiting(self, thread: TracedThread, in_exec: bool) -> None:
+        self.calls.forget(thread.tid)
         state = self._states.pop(thread.tid, None)
         if state is None:
             return
@@ -360,6 +386,7 @@ class StepEngine(Engine):
         self._end_trace(state)
 
     def gone(self, thread: TracedThread) -> None:
+        self.calls.forget(thread.tid)
         state = self._states.pop(thread.tid, None)
         if state is not None:
             # Killed without a last word. A thread that was sent into a system

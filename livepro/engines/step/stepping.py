@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livepro.engines.recording import ImageRecord, ThreadTally
+from livepro.engines.step.calling import Call
 from livepro.engines.window import Position
 from livepro.errors import LiveproError
 from livepro.isa.base import CodeBlock, Isa, Quirk
@@ -84,13 +85,15 @@ class StepThread:
     `held`, that a system call has been entered and will be restarted, so it has
     yet to be counted; `muddled`, that the kernel takes the tracer's trap flag
     for the program's until a resumption without stepping; `asking`, where it stands
-    while a command of its own is carried out; `trace`, its event stream (None: it is not recorded).
+    while a command of its own is carried out; `trace`, its event stream (None: it is not recorded); `call`,
+    where it is in a system call that ends with a stop of its own.
     """
 
     __slots__ = (
         "asking",
         "before",
         "block",
+        "call",
         "counted",
         "expect",
         "expected",
@@ -121,6 +124,7 @@ class StepThread:
         self.muddled = False
         self.asking: Position | None = None
         self.trace: StepTrace | None = None
+        self.call = Call.NONE
 
     @property
     def position(self) -> Position:
