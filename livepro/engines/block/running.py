@@ -56,6 +56,8 @@ class BlockRunner:
             text.waiting.append(tid)
             self._barrier.no_longer_running(state)
             return
+        if state.plan is not None and self._calls.due(tid):  # it would be taken for a breakpoint's
+            self._walk.stand_at(state, state.block, state.index)
         while state.plan is not None:
             plan = state.plan
             if plan.version == text.version or self._prepare(state, plan):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import proc, ptrace, vm
 from livepro.tracee import TracedThread
-from livepro.tracee.stops import absorb_trap, sent, unless_killed
+from livepro.tracee.stops import absorb_trap, sent, trap_pending, unless_killed
 
 if TYPE_CHECKING:
     from livepro.engines.step.stepping import StepThread
@@ -59,6 +59,7 @@ class MaskedCalls:
         # The SIGTRAP of a thread that blocks it, as it was sent: kept back, or sent again.
         self._kept: dict[int, ptrace.SignalInfo] = {}
         self._again: dict[int, ptrace.SignalInfo] = {}
+        self._due: set[int] = set()
 
     def own(self, tid: int) -> int | None:
         """The program's own mask of a thread whose mask is lifted, else None."""
@@ -71,6 +72,18 @@ class MaskedCalls:
             if mask & _TRAP:
                 ptrace.set_signal_mask(tid, mask & ~_TRAP)
                 self._lifted[tid] = mask
+            if mask & _TRAP or tid in self._again:
+                if trap_pending(tid):
+                    self._due.add(tid)
+                else:
+                    self._again.pop(tid, None)  # the program has taken it (sigwait)
+
+    def due(self, tid: int) -> bool:
+        """Whether the next stop of a stopped thread is for a SIGTRAP that somebody has sent. Asked once."""
+        if tid not in self._due:
+            return False
+        self._due.discard(tid)
+        return True
 
     def lower(self, thread: TracedThread) -> None:
         """Give a stopped thread its own mask. Raises OSError."""
@@ -112,6 +125,7 @@ class MaskedCalls:
         """The thread has ended."""
         for known in (self._lifted, self._kept, self._again):
             known.pop(tid, None)
+        self._due.discard(tid)
 
     def request(self, state: StepThread) -> int:
         """The ptrace request by which a thread is to execute its next instruction. Raises OSError."""

@@ -15,7 +15,10 @@ _PR_SHADOW_STACK_ENABLE = 1
 
 TABLE = SyscallTable(
     {
+        "epoll_pwait": 22,
         "close": 57,
+        "pselect6": 72,
+        "ppoll": 73,
         "readlinkat": 78,
         "exit": 93,
         "exit_group": 94,
@@ -23,8 +26,11 @@ TABLE = SyscallTable(
         "restart_syscall": 128,
         "sigaltstack": 132,
         "tgkill": 131,
+        "rt_sigsuspend": 133,
         "rt_sigaction": 134,
         "rt_sigprocmask": 135,
+        "rt_sigpending": 136,
+        "rt_sigtimedwait": 137,
         "rt_sigreturn": 139,
         "shmat": 196,
         "shmdt": 197,
@@ -43,8 +49,11 @@ TABLE = SyscallTable(
         "execveat": 281,
         "pkey_mprotect": 288,
         "prctl": 167,
+        "io_pgetevents": 292,
         "rseq": 293,
+        "io_uring_enter": 426,
         "clone3": 435,
+        "epoll_pwait2": 441,
     }
 )
 
