@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from attach.attach_contract import AttachContract, Loop
 from attach.observe_attach import observe
-from attach.targets import TIMEOUT, Target
+from attach.targets import TIMEOUT, Target, command_line, eventually, wait_until_traced
 
 import livepro
 from fixtures import Builder
 from livepro.attachment import Attachment
-from livepro.linux import ptrace
+from livepro.linux import proc, ptrace
 from livepro.linux.target import descendants
 
 
@@ -89,6 +89,20 @@ class TestTranslateAttach(AttachContract):
             for _ in range(3):
                 assert observe(target.pid, engine=self.engine, seconds=0.1)["warnings"] == []
                 assert target.shape() == before
+            assert target.end() == (0, "wrong 0\n", "")
+
+    def test_traps_are_sent_whose_handler_is_forgotten(self, builder: Builder) -> None:
+        """The program died of them."""
+        with Target(builder.hosted("attach_trap")) as target:
+            before = target.shape()
+            tracing = command_line(target.pid, "--engine", self.engine, "-q")
+            wait_until_traced(target)
+            for _ in range(5):
+                os.kill(target.pid, signal.SIGTRAP)
+                eventually(lambda: not int(proc.status_field(target.pid, "ShdPnd"), 16))
+            tracing.send_signal(signal.SIGINT)
+            assert tracing.communicate(timeout=TIMEOUT) == ("", "")
+            assert target.shape() == before
             assert target.end() == (0, "wrong 0\n", "")
 
     def test_let_go_while_two_threads_change_handlers(

@@ -240,6 +240,14 @@ class EngineContract:
         )
         assert run(program, children=children).stdout == native.stdout
 
+    def test_a_handler_of_traps_that_a_thread_has_blocked(self, builder: Builder, run: Runner) -> None:
+        """The kernel forgets it when such a thread is made to trap: the program died of the next one."""
+        program = builder.hosted("trap_handled", "-static")
+        native = subprocess.run([program], capture_output=True, timeout=TIMEOUT)
+        assert native.stdout.startswith(b"begin 1\nblocked 1 ")
+        assert native.stdout.endswith(b"end 1 4\nover 0\n")
+        assert run(program).stdout == native.stdout
+
     def test_children_ignored(self, builder: Builder, run: Runner) -> None:
         seen = run(builder.hosted("processes", "-static"), children="ignore")
         assert seen.stdout == b"forked 11\nvforked 12\nspawned 13\nsystem 14\n"

@@ -31,6 +31,7 @@ from livepro.engines.translate.persist.keeping import keep
 from livepro.engines.translate.signals.actions import SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.signals.delivery import SignalDelivery
+from livepro.engines.translate.signals.trapping import TrapHandlers
 from livepro.engines.translate.signals.underway import settle
 from livepro.engines.translate.threads.calling import TargetCalls, is_event, stop_anew
 from livepro.engines.translate.threads.flush_policy import FlushPolicy
@@ -110,6 +111,7 @@ class TranslateEngine(Engine):
         )
         self.delivery = delivery = SignalDelivery(
             *(isa, backend, tracer, table, pc, ledger, deferral, syscalls, room, runner, self.traps),
+            TrapHandlers(isa, calls, syscalls),
             part=self.part,
         )
         self.detacher = Detacher(

@@ -184,6 +184,7 @@ class SignalActions:
         self.undo(change, registers, names)
         if getattr(registers, names.syscall_result) != 0:
             return
+        forgotten = self.trap if change.number == signal.SIGTRAP else None
         if change.wanted is not None:
             number = change.number
             if self._others is None:
@@ -200,6 +201,8 @@ class SignalActions:
         if former:
             at = layout.FORMER_ACTION // 8
             told, *rest = (int(word) for word in words[at : at + 4])
+            if forgotten is not None and told in _NOT_HANDLERS:
+                told, *rest = _ACTION.unpack(forgotten)
             if not vm.write(tid, former, _ACTION.pack(handlers.get(told, told), *rest)):
                 setattr(registers, names.syscall_result, -_EFAULT & ALL_64)
 

@@ -17,6 +17,7 @@ from livepro.engines.base import run_free
 from livepro.engines.translate.counting.ledger import Ledger
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.signals.settling import StateTranslation, is_fault, may_be_fault
+from livepro.engines.translate.signals.trapping import TrapHandlers
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.translate.threads.room import CacheRoom
 from livepro.engines.translate.threads.running import ThreadRunner
@@ -50,6 +51,7 @@ class SignalDelivery:
         room: CacheRoom,
         runner: ThreadRunner,
         traps: IgnoredTraps,
+        handlers: TrapHandlers,
         part: Callable[[TracedThread], bool],
     ) -> None:
         self._isa = isa
@@ -63,6 +65,7 @@ class SignalDelivery:
         self._room = room
         self._runner = runner
         self._traps = traps
+        self._handlers = handlers
         self._part = part
         self.translation = StateTranslation(isa, backend, pc, ledger, deferral, runner, self.deliver)
 
@@ -113,6 +116,8 @@ class SignalDelivery:
             return
         tid = thread.tid
         state.taking = 0
+        if number == signal.SIGTRAP:
+            self._handlers.tell(state)
         caught = self._syscalls.actions[thread.process].caught(tid, number)
         if state.mode is Mode.SETTLING:
             self.translation.signalled(state, number, caught)

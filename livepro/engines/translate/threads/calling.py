@@ -131,11 +131,17 @@ class TargetCalls:
         """Means to map more of livepro's memory, through a stopped thread; `gadget` is where there is a
         system call instruction that threads which were not attached to may be led to."""
         process, numbers = thread.process, self._isa.syscalls.numbers
-        if process.attached:
-            return Sharing(self.by(process, thread.tid), process.memory, numbers, 0)
-        registers = self._isa.registers
-        scratch = getattr(thread.registers(), registers.sp) - BELOW_RED_ZONE
-        return Sharing(self.through(thread, gadget), process.memory, numbers, scratch)
+        calls, scratch = self.inside(thread, gadget), 0
+        if not process.attached:
+            scratch = getattr(thread.registers(), self._isa.registers.sp) - BELOW_RED_ZONE
+        return Sharing(calls, process.memory, numbers, scratch)
+
+    def inside(self, thread: TracedThread, gadget: int) -> StoppedThreadCalls:
+        """Means to make system calls as a stopped thread, wherever it is: through an instruction of the
+        program's own if it was attached to, else through livepro's `gadget`."""
+        if thread.process.attached:
+            return self.by(thread.process, thread.tid)
+        return self.through(thread, gadget)
 
     def through(self, thread: TracedThread, gadget: int) -> GadgetCalls:
         """Means to make system calls as a stopped thread, through livepro's gadget in its process."""
