@@ -138,6 +138,10 @@ for a in range(access_of[i], access_of[i + 1]):
     at += 1 if how == 0 else (1 + lanes_of[a] if how == 4 else 2)
 """
 
+_HEAD = (
+    "COUNT_SHIFT, FLAGS, FLAGS_SHIFT, GOES_ON, INTERRUPTED, NUMBER, PARTIAL"  # what the words of heads say
+)
+
 _SKIP_ALL = """\
 if flags == 0:
     at += words_of[number] - 1
@@ -152,6 +156,7 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
     lines = [
         "# Made by livepro (livepro/events/kernels.py).",
         "from collections import namedtuple",
+        f"from livepro.engines.stream import {_HEAD}",
         f"State = namedtuple('State', {state!r})",
         f"def consume(words, thread, lower, {', '.join(_TABLES)}, {', '.join(names)}):",
         f"    state = State({', '.join(names)})  # {fields}",
@@ -159,8 +164,8 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
         "    while at < n:",
         "        head = words[at]",
         "        at += 1",
-        "        flags = head >> 32 & 0xFF",
-        "        if flags & 4:",
+        "        flags = head >> FLAGS_SHIFT & FLAGS",
+        "        if flags & GOES_ON:",
     ]
 
     def add(indent: int, text: str) -> None:
@@ -169,8 +174,9 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
     if "branch" in hooks:
         add(12, _RESOLVE.format(target="words[at]"))
     add(12, "last[0] = -1\nat += 1\ncontinue")
-    add(8, "number = head & 0xFFFFFFFF\nbegin = first[number]\ncount = first[number + 1] - begin")
-    add(8, "extra = 0\nif flags & 1:\n    count = head >> 40\n    extra = flags >> 1 & 1")
+    add(8, "number = head & NUMBER\nbegin = first[number]\ncount = first[number + 1] - begin")
+    add(8, "extra = 0\nif flags & PARTIAL:\n    count = head >> COUNT_SHIFT")
+    add(12, "extra = 1 if flags & INTERRUPTED else 0")
     if "branch" in hooks:
         add(8, _RESOLVE.format(target="address[begin]"))
     if "block" in hooks:

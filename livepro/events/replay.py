@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from livepro.engines.stream import COUNT_SHIFT, FLAGS_SHIFT, GOES_ON, INTERRUPTED, PARTIAL
+from livepro.engines.stream import (
+    COUNT_SHIFT,
+    FLAGS,
+    FLAGS_SHIFT,
+    GOES_ON,
+    INTERRUPTED,
+    NUMBER,
+    PARTIAL,
+)
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.recorder import Words
 from livepro.isa.access import READ, pieces
@@ -21,12 +29,12 @@ def flatten(blocks: StreamBlocks, words: Words) -> Iterator[Event]:
     while at < len(stream):
         first = stream[at]
         at += 1
-        flags = first >> FLAGS_SHIFT & 0xFF
+        flags = first >> FLAGS_SHIFT & FLAGS
         if flags & GOES_ON:
             yield "G", stream[at], 0
             at += 1
             continue
-        number = first & 0xFFFF_FFFF
+        number = first & NUMBER
         block, sizes = blocks.blocks[number], blocks.sizes[number]
         count = first >> COUNT_SHIFT if flags & PARTIAL else len(sizes)
         address = block.address
