@@ -114,7 +114,7 @@ class MaskedCalls:
         info = ptrace.signal_info(tid)
         assert info is not None
         if info.pid == os.getpid():
-            info = self._again.pop(tid, info)
+            info = self._again.pop(tid, info)  # as it was sent to the program, not by livepro
         if tid not in self._lifted:
             ptrace.set_signal_info(tid, info)
             return False
