@@ -29,7 +29,6 @@ from livepro.model import ProcessResult, RunResult
 if TYPE_CHECKING:
     from livepro.events.intervals import Cut, IntervalCutter
 
-_RECORDING = ("step", "translate")
 CHUNK_WORDS = 1 << 18
 """Words of a chunk, two megabytes for each thread and for each that waits, if so much may. A full one stops
 its thread for 0.1 ms, in which it would fill a small one."""
@@ -37,8 +36,8 @@ LEAST_MEMORY = 1_000_000
 """Bytes that may wait, at least: one chunk is filled while another is seen."""
 
 _SLOW = (
-    "The step engine records some ten thousand instructions a second; on x86-64 `--engine translate` is "
-    "thousands of times as fast."
+    "The step and block engines record some ten thousand instructions a second; on x86-64 "
+    "`--engine translate` is thousands of times as fast."
 )
 
 
@@ -105,13 +104,8 @@ class Recording:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go
         with recording."""
         name = default_engine(isa.name) if engine == "auto" else engine
-        if engine == "auto" and name not in _RECORDING:
-            name = "step"
-        if name not in _RECORDING:
-            raise LiveproError(
-                f"The {name} engine does not record the event stream.",
-                "Use `--engine translate` or `--engine step`.",
-            )
+        if engine == "auto" and name == "block":
+            name = "step"  # which does the same with less ado: both step
         # What translated code records has no countdown of instructions.
         if region.metered:
             raise LiveproError(
@@ -124,7 +118,7 @@ class Recording:
                 "--start-at and --stop-at yet.",
                 "Leave one or the other away.",
             )
-        if name == "step":
+        if name != "translate":
             self._warnings.append(_SLOW)
         return name
 

@@ -78,7 +78,8 @@ def livepro(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess
 
 
 @pytest.mark.parametrize(
-    ("engine", "option", "bytes_"), [("translate", "", None), ("step", ":least=16", 512 + 16)]
+    ("engine", "option", "bytes_"),
+    [("translate", "", None), ("block", "", None), ("step", ":least=16", 512 + 16)],
 )
 def test_a_class_in_a_file(
     engine: str, option: str, bytes_: int | None, mine: Path, builder: Builder, tmp_path: Path
@@ -99,7 +100,7 @@ def test_a_class_in_a_file(
     told = json.loads((tmp_path / "out.json").read_text())["analyses"][asked]
     assert [row["result"] for row in told] == [{"bytes": bytes_}]
     assert f"bytes: {bytes_:,}" in done.stderr
-    assert ("step engine records" in done.stderr) == (engine == "step")
+    assert ("step and block engines record" in done.stderr) == (engine != "translate")
 
 
 COPIED = """

@@ -79,7 +79,7 @@ def intervals(result: RunResult) -> list[list[tuple[int, dict[int, int]]]]:
     ]
 
 
-@pytest.mark.parametrize("engine", ["step", "translate"])
+@pytest.mark.parametrize("engine", ["step", "block", "translate"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_they_are_those_that_engines_count(name: str, engine: str, builder: Builder) -> None:
     """(Blocks of thousands of instructions are not among them: where code records, they end earlier.)"""

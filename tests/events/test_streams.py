@@ -12,7 +12,7 @@ from events.streams import proved, record, symbols
 from fixtures import Builder, Fixture, assembly
 
 MACHINE = platform.machine()
-ENGINES = {"x86_64": ("step", "translate"), "aarch64": ("step",)}[MACHINE]
+ENGINES = {"x86_64": ("step", "block", "translate"), "aarch64": ("step", "block")}[MACHINE]
 PUSHED = {"x86_64": 8, "aarch64": 16}[MACHINE]
 """Bytes by which the fixtures with proved addresses first lower the stack."""
 SOME = (

@@ -14,7 +14,7 @@ from livepro.engines.block.text import Text
 from livepro.engines.block.thread import BlockThread
 from livepro.engines.block.walking import BlockWalk
 from livepro.engines.step.calling import MaskedCalls
-from livepro.engines.step.stepping import StepThread, unstep
+from livepro.engines.step.stepping import StepThread, end_trace, unstep
 from livepro.isa.base import Isa
 from livepro.tracee import TracedProcess, TracedThread, Tracer
 
@@ -79,6 +79,7 @@ class Detacher:
         del self._running[thread.tid]
         self._states.pop(thread.tid, None)
         self._walk.leave(state, state.index + state.held)
+        end_trace(state)
         unstep(self._isa, thread, state.held)
         self._barrier.no_longer_running(state)
         self._parted.append(state)

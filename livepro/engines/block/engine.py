@@ -14,6 +14,8 @@ system call or rep: the rest of that block is run. Before a signal is delivered
 a thread becomes a stepped one where it stands, so that handlers, restarted
 system calls and sigreturn are the step engine's affair.
 
+A thread whose event stream is recorded is stepped throughout: addresses come from its registers.
+
 **Barred sites.** Some terminators only the processor can execute (far ones, traps),
 or only now (its operand's page is protected, the stack must grow): no breakpoint
 may stand there, and their blocks are stepped (`block.barring`).
@@ -43,7 +45,7 @@ from livepro.engines.block.thread import BlockThread
 from livepro.engines.block.walking import BlockWalk
 from livepro.engines.block.watching import RepWatch
 from livepro.engines.step.engine import StepEngine
-from livepro.engines.step.stepping import StepThread, hold, refuse_shadow_stack, taken_at
+from livepro.engines.step.stepping import StepThread, begin_trace, hold, refuse_shadow_stack, taken_at
 from livepro.isa.access import ALL_64
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
@@ -277,6 +279,7 @@ class BlockEngine(StepEngine):
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = BlockThread(thread, tally, record, self.spaces.texts[process], self.spaces.nodes[process])
+        begin_trace(state, self.options.stream, self.isa)
         self._running[thread.tid] = state
         self._states[thread.tid] = state
         self.walk.enter(state, pc)

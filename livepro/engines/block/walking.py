@@ -63,6 +63,12 @@ class BlockWalk(StepWalk):
         node, index = state.block, state.index
         state.expected = NEVER
         self._keeper.arrive(state)
+        if state.trace is not None:
+            state.plan = None
+            if node.look[index]:
+                state.before = state.thread.registers()
+            state.trace.attempt(node.code, index)
+            return
         may_run = self._keeper.may_run(state, len(node.code))
         if index >= node.tail and node.runnable and may_run:
             plan = self._planner.plan(state, node)

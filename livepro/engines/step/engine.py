@@ -352,11 +352,7 @@ class StepEngine(Engine):
         else:
             self.isa.after_step(Quirk.SYSCALL, thread)  # what its parent's step left in its registers
         state = StepThread(thread, tally, record, self.decoder.decode(thread.process, record, pc))
-        if self.options.stream is not None:
-            stream = self.options.stream.thread(thread, record, self.isa)
-            from livepro.engines.stream.stepping import StepTrace
-
-            state.trace = StepTrace(self.options.stream, stream, self.isa)
+        stepping.begin_trace(state, self.options.stream, self.isa)
         self._states[thread.tid] = state
         self.walk.enter(state, pc)
         stepping.hold(self.isa, state)
@@ -367,7 +363,7 @@ class StepEngine(Engine):
         if state is not None:
             self.walk.leave(state, state.index + state.held)
             stepping.unstep(self.isa, thread, state.held)
-            self._end_trace(state)
+            stepping.end_trace(state)
         self.tracer.release(thread, self.calls.leave(thread))
         return True
 
@@ -383,7 +379,7 @@ class StepEngine(Engine):
             in_exec or state.held or self._pc(thread.tid) == code.addresses[index + 1]
         )
         self.walk.leave(state, index + entered)
-        self._end_trace(state)
+        stepping.end_trace(state)
 
     def gone(self, thread: TracedThread) -> None:
         self.calls.forget(thread.tid)
@@ -392,9 +388,4 @@ class StepEngine(Engine):
             # Killed without a last word. A thread that was sent into a system
             # call had entered it: livepro lets no thread wait before one.
             self.walk.leave(state, state.index + (state.block.code.quirks[state.index] is Quirk.SYSCALL))
-            self._end_trace(state)
-
-    @staticmethod
-    def _end_trace(state: StepThread) -> None:
-        if state.trace is not None:
-            state.trace.end()
+            stepping.end_trace(state)

@@ -14,6 +14,7 @@ from livepro.model import Flow
 from livepro.tracee import TracedThread
 
 if TYPE_CHECKING:
+    from livepro.engines.stream.recorder import Recorder
     from livepro.engines.stream.stepping import StepTrace
 
 NEVER = -2
@@ -152,6 +153,20 @@ def count_iterations(isa: Isa, state: StepThread) -> None:
     registers = state.thread.registers()
     state.tally.rep_iterations += isa.rep_count(text, state.before) - isa.rep_count(text, registers)
     state.before = registers
+
+
+def begin_trace(state: StepThread, recorder: Recorder | None, isa: Isa) -> None:
+    """Record the event stream of a thread, if there is a recorder."""
+    if recorder is not None:
+        from livepro.engines.stream.stepping import StepTrace  # what few runs need, none should load
+
+        state.trace = StepTrace(recorder, recorder.thread(state.thread, state.record, isa), isa)
+
+
+def end_trace(state: StepThread) -> None:
+    """The thread will execute nothing more, or not be watched."""
+    if state.trace is not None:
+        state.trace.end()
 
 
 # -- threads that ran before they were stepped, and will run on
