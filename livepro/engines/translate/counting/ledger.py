@@ -137,6 +137,11 @@ class Ledger:
             position = position._replace(iterations=left)
         return position
 
+    def promise(self, state: TranslatedThread, position: Position) -> None:
+        """A thread is said to be at a position further on in its block, which it will get to before it can
+        stop: for now by `moved`, and later, as long as it has not got there."""
+        self.moved[state.thread.tid] = self._no_less(state, position)
+
     def _found_at(self, state: TranslatedThread) -> Position:
         if state.asking is not None:
             return state.asking

@@ -178,7 +178,7 @@ class ThreadLives:
         space.generated.repair()
         self._deferral.forget(tid)
         self._syscalls.changing.discard(tid)
-        self._syscalls.unaltered.pop(tid, None)
+        self._syscalls.forget(tid)
         if space.trust.guard is not None:
             space.trust.guard.moved(tid)
         with space.registry.moving():

@@ -162,6 +162,15 @@ class SignalActions:
         self.told = True
         return Change(number, wanted, (act, old))
 
+    def trap_told(self, tid: int, wanted: bytes, former: int) -> None:
+        """A thread has told the kernel itself that SIGTRAP's action is to be `wanted` (empty: it asked only),
+        and has had it tell at `former` (0: nowhere) what it was, as far as the kernel knew."""
+        found = vm.read(tid, former, ACTION_SIZE) if former and self.trap is not None else None
+        if found is not None and self.trap is not None and handler_of(found) in _NOT_HANDLERS:
+            vm.write(tid, former, self.trap)
+        if len(wanted) == ACTION_SIZE:
+            self.trap = wanted if handler_of(wanted) not in _NOT_HANDLERS else None
+
     def undo(self, change: Change, registers: Any, names: RegisterLayout) -> None:
         """The call is not made yet after all, or over: give its arguments back."""
         self._changing[change.number] -= 1

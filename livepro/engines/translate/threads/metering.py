@@ -282,9 +282,10 @@ class RegionMeter:
             more = min(remaining, self._reach(other, where))
             if more > 0:
                 remaining -= more
-                found[other.thread.tid] = where._replace(executed=where.executed + more, iterations=0)
+                found[other] = where._replace(executed=where.executed + more, iterations=0)
         if not remaining:
-            self._ledger.moved.update(found)
+            for other, where in found.items():
+                self._ledger.promise(other, where)
         return not remaining
 
     def _reach(self, state: TranslatedThread, where: Position) -> int:

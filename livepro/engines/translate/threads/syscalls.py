@@ -7,11 +7,12 @@ are made so that livepro is told (`tracee.births`).
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from livepro.engines.translate.memory import OWN_FILES
-from livepro.engines.translate.signals.actions import SignalActions
+from livepro.engines.translate.signals.actions import ACTION_SIZE, SignalActions
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.translator.backend import WHEN_TOLD, Backend
@@ -51,6 +52,7 @@ class SyscallMonitor:
         self.actions: dict[TracedProcess, SignalActions] = {}
         self.changing: set[int] = set()
         self.unaltered: dict[int, TracedProcess] = {}
+        self._traps_wanted: dict[int, bytes] = {}  # what those want SIGTRAP's action to be
         self._isa = isa
         self._backend = backend
         self._tracer = tracer
@@ -87,15 +89,18 @@ class SyscallMonitor:
             self._look_after_own(state, number)
         if number not in self._acting:
             return
+        number, action = (getattr(state.before, name) for name in names.syscall_arguments[:2])
+        number &= 0xFFFF_FFFF  # an int
         early = self._tracer.to_be_taken(thread.process) or thread.process in self.unaltered.values()
         if early or not self._backend.enters_handlers:
             # A thread that is not watched yet must not enter a handler in the cache; and who makes the
             # call as it is must not be told of one, nor have one forgotten.
             self.unaltered[thread.tid] = thread.process
+            if number == signal.SIGTRAP:
+                self._traps_wanted[thread.tid] = thread.read(action, ACTION_SIZE) if action else b""
             return
-        signal, action = (getattr(state.before, name) for name in names.syscall_arguments[:2])
         if action:
-            self._settle(state, signal & 0xFFFF_FFFF, self.actions)
+            self._settle(state, number, self.actions)
         registers = thread.registers()
         actions = self.actions[thread.process]
         area = state.area_address
@@ -152,9 +157,19 @@ class SyscallMonitor:
 
     def unaltered_made(self, state: TranslatedThread, *, made: bool = True) -> None:
         """An rt_sigaction has been `made`, or is put off, as the program meant it."""
-        process = self.unaltered.pop(state.thread.tid, None)
-        if made and process is not None:
-            self.actions[process].forget()
+        tid, names = state.thread.tid, self._isa.registers
+        process, wanted = self.unaltered.pop(tid, None), self._traps_wanted.pop(tid, None)
+        if not made or process is None:
+            return
+        actions = self.actions[process]
+        actions.forget()
+        if wanted is not None and getattr(state.thread.registers(), names.syscall_result) == 0:
+            actions.trap_told(tid, wanted, getattr(state.before, names.syscall_arguments[2]))
+
+    def forget(self, tid: int) -> None:
+        """A thread has ended."""
+        self.unaltered.pop(tid, None)
+        self._traps_wanted.pop(tid, None)
 
     def _remapped(self, state: TranslatedThread, number: int) -> None:
         registers = self._isa.registers
