@@ -218,6 +218,7 @@ class AttachContract:
         with Target(builder.hosted("attach_vfork"), "20") as target:
             for _ in range(4):
                 seen = observe(target.pid, engine=self.engine, children=True, seconds=seconds)
+                assert "error" not in seen, seen
                 assert (seen["exit"], seen["warnings"]) == (None, [])
             assert target.end() == (7, "children well\n", "")
 
