@@ -376,7 +376,10 @@ class StepEngine(Engine):
         if not in_exec:
             self._stays(state)
         entered = code.quirks[index] is Quirk.SYSCALL and (
-            in_exec or state.held or self._pc(thread.tid) == code.addresses[index + 1]
+            in_exec
+            or state.held
+            or state.call is Call.WITHIN
+            or self._pc(thread.tid) == code.addresses[index + 1]
         )
         self.walk.leave(state, index + entered)
         stepping.end_trace(state)
