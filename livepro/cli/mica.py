@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from livepro.cli import checks
 from livepro.cli.loading import load_numpy
+from livepro.cli.options import add_region
 from livepro.cli.parser import Parser, count, duration, names
 from livepro.errors import LiveproError
 
@@ -80,15 +81,17 @@ def parser() -> Parser:
         default="exact",
         help="mica: files to the blank as MICA writes them, its definitions (default: exact)",
     )
-    what.add_argument("--start-at", metavar="PLACE", default="", help="begin at PLACE, as `livepro run` does")
-    what.add_argument("--stop-at", metavar="PLACE", default="", help="end at PLACE")
+    add_region(out)
     how = out.add_argument_group("how to run")
     how.add_argument("--pid", metavar="PID", type=int, help="watch this process instead of running one")
     how.add_argument(
         "--duration", metavar="TIME", type=duration, help="with --pid: for so long (default: its end)"
     )
     how.add_argument(
-        "--engine", choices=("auto", "translate", "step"), default="auto", help="what watches it"
+        "--engine",
+        choices=("auto", "translate", "block", "step"),
+        default="auto",
+        help="what watches it",
     )
     how.add_argument("--no-aslr", dest="aslr", action="store_false", help="no address space randomisation")
     how.add_argument(
@@ -183,7 +186,7 @@ def _measure(args: argparse.Namespace, settings: Settings, append_pid: bool) -> 
 
     line = progress_line(args.quiet)
     shared: dict[str, Any] = {"engine": args.engine, "analyses": [Mica(settings)], "progress": line}
-    shared |= {"start_at": args.start_at, "stop_at": args.stop_at}
+    shared |= {name: getattr(args, name) for name in ("start_at", "stop_at", "skip", "count")}
     with line or nullcontext():
         if args.pid is not None:
             result = attach(args.pid, seconds=args.duration, children=args.children == "follow", **shared)

@@ -174,7 +174,7 @@ class RegionWatch:
         self.changed: Callable[[], None] | None = None
         """Told when counting has begun, and when it has ended: threads are halted."""
         self.last: tuple[TracedThread, int] | None = None
-        """The thread that has arrived at a place last, and its pc there."""
+        """The thread that has arrived at a place last, and its pc there; None after a change by number."""
 
     # -- places
 
@@ -281,6 +281,7 @@ class RegionWatch:
 
     def spent(self) -> None:
         """What was to be metered has been executed."""
+        self.last = None
         if self.phase is Phase.SKIPPING:
             self._begin()
         elif self.phase is Phase.COUNTING and self.region.every:

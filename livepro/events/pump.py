@@ -98,7 +98,8 @@ class States:
             gains = self._gains[key] = Gains(lambda: self._totals(state))
         gains.turn(thread)
         self._tables[thread.image] = tables
-        pieces = ((words, 0),) if self._waiting is None else self._records(thread).pieces(words, tables)
+        whole = self._waiting is None
+        pieces = ((words, 0),) if whole else self._records(thread, tables).pieces(words, tables)
         for piece, lower in pieces:
             self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
 
@@ -109,7 +110,7 @@ class States:
             last = self._last[thread.number] = np.full(1, -1, np.int64)
         return last
 
-    def _records(self, thread: StreamThread) -> RegionRecords:
+    def _records(self, thread: StreamThread, tables: StaticTables) -> RegionRecords:
         """A thread's part of the region."""
         found = self._regions.get(thread)
         if found is None:
@@ -118,7 +119,7 @@ class States:
             assert self._waiting is not None
             found = self._regions[thread] = RegionRecords(waiting=self._waiting)
             for positions, goes in self._told:
-                for _ in found.bound(positions.get(thread, 0), goes.get(thread)):
+                for _ in found.bound(positions.get(thread, 0), goes.get(thread), tables):
                     raise AssertionError("nothing is recorded yet")
         return found
 
@@ -134,7 +135,7 @@ class States:
         for thread, records in self._regions.items():
             tables = self._tables[thread.image]
             state = self._of[thread.image if self._kernel.analysis.shared else thread]
-            for piece, lower in records.bound(positions.get(thread, 0), goes.get(thread)):
+            for piece, lower in records.bound(positions.get(thread, 0), goes.get(thread), tables):
                 self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
 
     def _totals(self, state: list[np.ndarray[Any, Any]]) -> Mapping[str, int]:

@@ -106,16 +106,10 @@ class Recording:
         name = default_engine(isa.name) if engine == "auto" else engine
         if engine == "auto" and name == "block":
             name = "step"  # which does the same with less ado: both step
-        # What translated code records has no countdown of instructions.
-        if region.metered:
-            raise LiveproError(
-                "Analyses of the event stream do not go with --skip and --count yet.",
-                "Leave one or the other away, or use --start-at and --stop-at.",
-            )
         if region != Region() and self._cutter is not None:
             raise LiveproError(
                 "With analyses of the event stream, intervals are of the whole run: they do not go with "
-                "--start-at and --stop-at yet.",
+                "--start-at, --stop-at, --skip and --count yet.",
                 "Leave one or the other away.",
             )
         if name != "translate":

@@ -115,7 +115,7 @@ class MicaConsumer:
         """See `livepro.events.pump.Regional`. Raises LiveproError if intervals are asked for."""
         if self._settings.interval_size:
             raise LiveproError(
-                "MICA's intervals are of the whole run: they do not go with --start-at and --stop-at yet.",
+                "MICA's intervals are of the whole run: they do not go with a region yet.",
                 "Leave one or the other away.",
             )
         self._regions.keeps(waiting=waiting)

@@ -46,29 +46,46 @@ class Seen(Analysis):
 """
 
 
-@pytest.mark.parametrize("engine", ["translate", "step"])
+EVENTS = ("Ir", "Bc", "Br", "bimodal_m", "ras_m")
+
+
+@pytest.mark.parametrize("engine", ["translate", "step", "block"])
 @pytest.mark.parametrize(
-    ("start", "stop", "wanted"),
+    ("where", "wanted", "writes"),
     [
         # By branches.S: four turns, from an even ebx (36) on, of six instructions each, and one more in the
         # two odd ones. The alternating branch is wrong each time, the loop's the first time only; the last of
         # it leads to the place where the region ends.
-        ("5", "9", {"Ir": 26, "Bc": 8, "Br": 4, "bimodal_m": 5, "ras_m": 0}),
+        ("start=5 stop=9", (26, 8, 4, 5, 0), 4),
         # All but the first instruction and 36 turns: of those left 4 * 6 + 2, and the end.
-        ("37", "", {"Ir": 32, "Bc": 8, "Br": 5, "bimodal_m": 6, "ras_m": 1}),
+        ("start=37", (32, 8, 5, 6, 1), 5),
         # The first instruction and two turns.
-        ("", "3", {"Ir": 14, "Bc": 4, "Br": 2, "bimodal_m": 3, "ras_m": 0}),
+        ("stop=3", (14, 4, 2, 3, 0), 2),
+        # The same three by numbers of instructions: one, and 26 for four turns.
+        ("skip=27 count=26", (26, 8, 4, 5, 0), 4),
+        ("skip=235", (32, 8, 5, 6, 1), 5),
+        ("count=14", (14, 4, 2, 3, 0), 2),
+        # The fifth turn's instructions are numbers 28 to 33: call, ret, test, jz, dec, jnz. The branch, which
+        # is taken and not known, with the one before it, alone, and with the one behind it; one that is no
+        # branch; the return, whose call was not seen.
+        ("skip=29 count=2", (2, 1, 0, 1, 0), 0),
+        ("skip=30 count=1", (1, 1, 0, 1, 0), 0),
+        ("skip=30 count=2", (2, 1, 0, 1, 0), 0),
+        ("skip=31 count=1", (1, 0, 0, 0, 0), 0),
+        ("skip=28 count=1", (1, 0, 1, 0, 1), 0),
+        ("start=5 skip=3 count=1", (1, 1, 0, 1, 0), 0),
     ],
 )
 def test_numbers_of_a_region(
-    engine: str, start: str, stop: str, wanted: dict[str, int], builder: Builder, tmp_path: Path
+    engine: str, where: str, wanted: tuple[int, ...], writes: int, builder: Builder, tmp_path: Path
 ) -> None:
     program = builder.build(ROOT / "cachegrind" / "branches.S", ASM_FLAGS)
     with program.open("rb") as file:
         (turn,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name("turn")
-    place = f"{program.name}+{turn['st_value']:#x}"
-    options = [*(["--start-at", f"{place}:{start}"] if start else [])]
-    options += ["--stop-at", f"{place}:{stop}"] if stop else []
+    options = []
+    for name, number in (one.split("=") for one in where.split()):
+        place = f"{program.name}+{turn['st_value']:#x}:{number}"
+        options += [f"--{name}-at", place] if name in ("start", "stop") else [f"--{name}", number]
     own = tmp_path / "seen.py"
     own.write_text(SEEN)
     options += ["--predictors", "bimodal,ras", "--cachesim", "--analysis", f"{own}:Seen"]
@@ -77,15 +94,17 @@ def test_numbers_of_a_region(
     assert done.returncode == 0, done.stderr
     told = json.loads(report.read_text())
     (process,) = told["processes"]
-    assert sum(thread["instructions"] for thread in process["threads"]) == wanted["Ir"]
-    assert told["analyses"]["predictors"][0]["result"]["totals"] == wanted
+    instructions, conditional, returns = wanted[:3]
+    assert sum(thread["instructions"] for thread in process["threads"]) == instructions
+    totals = dict(zip(EVENTS, wanted, strict=True))
+    assert told["analyses"]["predictors"][0]["result"]["totals"] == totals
     simulated = told["analyses"]["cachesim"][0]["result"]["totals"]
     (seen,) = told["analyses"][f"{own}:Seen"]
-    assert seen["result"]["instructions"] == [wanted["Ir"]]
-    assert seen["result"]["accesses"] == [wanted["Br"], wanted["Br"]]
-    assert seen["result"]["branches"] == [wanted["Bc"], wanted["Br"]]
-    # Each return reads what a call or, at the end, a push has written.
-    assert [simulated[event] for event in ("Ir", "Dr", "Dw")] == [wanted["Ir"], wanted["Br"], wanted["Br"]]
+    assert seen["result"]["instructions"] == [instructions]
+    assert seen["result"]["accesses"] == [returns, writes]
+    assert seen["result"]["branches"] == [conditional, returns]
+    # A return reads what a call or, at the end, a push has written.
+    assert [simulated[event] for event in ("Ir", "Dr", "Dw")] == [instructions, returns, writes]
 
 
 def test_a_region_of_threads(builder: Builder, tmp_path: Path) -> None:
@@ -105,14 +124,27 @@ def test_a_region_of_threads(builder: Builder, tmp_path: Path) -> None:
     assert apart["accesses"] == 4000
 
 
+@pytest.mark.parametrize("engine", ["translate", "block"])
+def test_a_region_of_threads_by_number(engine: str, builder: Builder, tmp_path: Path) -> None:
+    """What is skipped and counted is the sum over all threads: so is what is simulated."""
+    program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
+    report = tmp_path / "run.json"
+    options = ("--engine", engine, "--start-at", "count", "--skip", "1000", "--count", "7000", "--cachesim")
+    done = livepro("run", *options, "--json", report, "--", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "counted\n")
+    told = json.loads(report.read_text())
+    (process,) = told["processes"]
+    assert sum(thread["instructions"] for thread in process["threads"]) == 7000
+    assert told["analyses"]["cachesim"][0]["result"]["totals"]["Ir"] == 7000
+
+
 def test_what_does_not_go_with_regions(builder: Builder, tmp_path: Path) -> None:
     program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
     for options, words in (
         (
             ("--start-at", "main", "--analysis", "mica:interval_size=9"),
-            "MICA's intervals are of the whole run",
+            "they do not go with a region yet",
         ),
-        (("--skip", "5", "--cachesim"), "do not go with --skip and --count"),
         (("--start-at", "main", "--cachesim", "--interval-size", "1M"), "intervals are of the whole run"),
     ):
         done = livepro("run", *options, "--", program, cwd=tmp_path)

@@ -110,7 +110,7 @@ def test_beside_a_table(there: Path) -> None:
         (["run", "--I1", "32768,8,64", "--", "true"], "--I1 is for the simulator. Ask for that, too"),
         (["run", "--cachesim", "--D1", "5,6,7", "--", "true"], "--D1"),
         (["run", "--mica", "ipc", "--", "true"], "ipc"),
-        (["run", "--cachesim", "--skip", "5", "--", "true"], "do not go with --skip and --count"),
+        (["run", "--cachesim", "--skip", "5", "--", "true"], "--skip and --count yet"),
         (["run", "--thread", "together", "--mica", "ppm", "--", "true"], "--mica does not go with --thread"),
     ],
 )

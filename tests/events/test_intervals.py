@@ -173,5 +173,5 @@ def test_a_run_that_was_reset_has_none(builder: Builder) -> None:
 
 
 def test_they_are_of_the_whole_run(builder: Builder) -> None:
-    with pytest.raises(livepro.LiveproError, match="do not go with --skip"):
+    with pytest.raises(livepro.LiveproError, match="--skip and --count yet"):
         livepro.run([built("straight", builder)], analyses=[Kept()], interval_size=5, count=3)

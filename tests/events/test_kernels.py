@@ -214,7 +214,7 @@ def test_a_region_has_what_is_between_its_bounds(analysis: Analysis, tmp_path: P
         last = np.full(1, -1, np.int64)
         records = RegionRecords(waiting=begin > 0)
         for position in (begin, end) if begin else (end,):
-            assert list(records.bound(position, None)) == []
+            assert list(records.bound(position, None, tables)) == []
         for words in chunks:
             for piece, lower in records.pieces(words.view(np.int64), tables):
                 kernel.consume(piece, 0, tables, last, state, lower)

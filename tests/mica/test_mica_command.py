@@ -118,22 +118,24 @@ def test_misses_of_caches_of_all_sizes(builder: Builder, tmp_path: Path) -> None
     assert ["first", "100", "50.0", "%"] in rows
 
 
+@pytest.mark.parametrize("by", ["place", "number"])
 @pytest.mark.parametrize("engine", ["translate", "step"])
-def test_a_region(engine: str, builder: Builder, tmp_path: Path) -> None:
+def test_a_region(engine: str, by: str, builder: Builder, tmp_path: Path) -> None:
     """From the second pass of walk.S on: two instructions, 100 turns of four, two that end the pass, three
-    that leave. Its 100 blocks are new again; the first read is at no distance."""
+    that leave: all but the first 405. Its 100 blocks are new again; the first read is at no distance."""
     program = fixture(builder, "walk")
     with program.open("rb") as file:
         (outer,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name("outer")
     place = f"{program.name}+{outer['st_value']:#x}:2"
-    thread = measured(program, tmp_path, "--engine", engine, "--start-at", place)
+    where = ("--start-at", place) if by == "place" else ("--skip", "405")
+    thread = measured(program, tmp_path, "--engine", engine, *where)
     assert (thread["instructions"], thread["events"]) == (407, 407)
     values = thread["values"]
     assert values["memstackdist"] == [100, 100, *[0] * 19]
     assert values["memfootprint"][:2] == [100, 2]
     assert values["stride"][:8] == [100, 0, 0, 99, 99, 99, 99, 99]
     assert values["itypes"][0] == 100
-    refused = livepro("--start-at", place, "--interval-size", "100", "--", str(program), cwd=tmp_path)
+    refused = livepro(*where, "--interval-size", "100", "--", str(program), cwd=tmp_path)
     assert refused.returncode == 2
     assert "intervals are of the whole run" in refused.stderr
 

@@ -78,8 +78,9 @@ class Detacher:
         state.owed = False
         del self._running[thread.tid]
         self._states.pop(thread.tid, None)
-        self._walk.leave(state, state.index + state.held)
-        end_trace(state)
+        executed = state.index + state.held
+        self._walk.leave(state, executed)
+        end_trace(state, state.block.code.addresses[executed])
         unstep(self._isa, thread, state.held)
         self._barrier.no_longer_running(state)
         self._parted.append(state)

@@ -361,9 +361,10 @@ class StepEngine(Engine):
     def part(self, thread: TracedThread) -> bool:
         state = self._states.pop(thread.tid, None)
         if state is not None:
-            self.walk.leave(state, state.index + state.held)
+            executed = state.index + state.held
+            self.walk.leave(state, executed)
             stepping.unstep(self.isa, thread, state.held)
-            stepping.end_trace(state)
+            stepping.end_trace(state, state.block.code.addresses[executed])
         self.tracer.release(thread, self.calls.leave(thread))
         return True
 

@@ -163,9 +163,11 @@ def begin_trace(state: StepThread, recorder: Recorder | None, isa: Isa) -> None:
         state.trace = StepTrace(recorder, recorder.thread(state.thread, state.record, isa), isa)
 
 
-def end_trace(state: StepThread) -> None:
-    """The thread will execute nothing more, or not be watched."""
+def end_trace(state: StepThread, goes: int | None = None) -> None:
+    """The thread will execute nothing more, or not be watched: it goes on at `goes`."""
     if state.trace is not None:
+        if goes is not None:
+            state.trace.goes_on(goes)
         state.trace.end()
 
 

@@ -14,7 +14,7 @@ INTERRUPTED = 2
 interrupted between two iterations."""
 GOES_ON = 4
 """No block: what has been executed leads to the address in the word behind; what follows in the stream
-is elsewhere (a signal handler)."""
+is elsewhere (a signal handler), or there is nothing (the thread was let go)."""
 
 FLAGS_SHIFT = 32
 """Where the flags are in a record's first word; below is the number of the block."""

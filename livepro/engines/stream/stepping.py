@@ -128,7 +128,8 @@ class StepTrace:
             self._put(head(block.number, PARTIAL, count), words)
 
     def goes_on(self, pc: int) -> None:
-        """What has been executed so far leads to `pc`; a signal handler comes first."""
+        """What has been executed so far leads to `pc`, but a signal handler comes first, or the thread is let
+        go there."""
         self._words += (head(0, GOES_ON), pc)
         self._block = None
 

@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from livepro.engines.stream import GOES_ON, NUMBER, PARTIAL, head
+from livepro.engines.stream import FLAGS_SHIFT, GOES_ON, NUMBER, PARTIAL, head
 from livepro.engines.stream.blocks import StaticTables
 from livepro.events.spans.records import record_at
+from livepro.isa.access import ALL_64
 
 Records = npt.NDArray[np.int64]
 ALL = 1 << 62
+NONE = np.zeros(0, np.int64)
 
 
 @njit(nogil=True, cache=True)
@@ -73,11 +75,22 @@ class Bounds:
         """Instructions up to the next bound."""
         return self.bounds[0] - self.position if self.bounds else ALL
 
-    def ending(self) -> Records | None:
-        """What follows the last record of the region: where the thread goes on, if that is known, which says
-        whether its last branch was taken."""
-        goes = self._goes.get(self.position) if self.opened else None
-        return None if goes is None else np.array([head(0, GOES_ON), goes], np.uint64).view(np.int64)
+    @property
+    def waits(self) -> bool:
+        """Whether the region ends where the thread is, once it is known where it goes on from there."""
+        return self.opened and self.counted > 0 and self.left == 0 and self.position not in self._goes
+
+    def ending(self, following: Records, tables: StaticTables) -> Records | None:
+        """What follows the last record of the region, which says whether its last branch was taken: where the
+        thread goes on, if that was told, or `following` records say so. None if nothing has been executed."""
+        if not self.opened or not self.counted:
+            return None
+        goes = self._goes.get(self.position)
+        if goes is None and len(following):
+            first = int(following[0])
+            elsewhere = first >> FLAGS_SHIFT & GOES_ON
+            goes = int(following[1] if elsewhere else tables.address[tables.first[first & NUMBER]])
+        return None if goes is None else np.array([head(0, GOES_ON), goes & ALL_64], np.uint64).view(np.int64)
 
     def moved(self, executed: int) -> None:
         """The thread has executed so many instructions more."""
@@ -98,32 +111,34 @@ class RegionRecords:
     def __init__(self, *, waiting: bool) -> None:
         self._bounds = Bounds(opened=not waiting)
 
-    def bound(self, position: int, goes: int | None) -> Iterator[tuple[Records, int]]:
+    def bound(self, position: int, goes: int | None, tables: StaticTables) -> Iterator[tuple[Records, int]]:
         """See `Bounds.add`; the pieces that come of it."""
-        if self._bounds.add(position, goes):
-            yield from self._turn()
+        if self._bounds.add(position, goes) and not self._bounds.waits:
+            yield from self._turn(NONE, tables)
 
     def pieces(self, words: Records, tables: StaticTables) -> Iterator[tuple[Records, int]]:
         """Those of the thread's next records."""
         bounds, at = self._bounds, 0
         shape = tables.first, tables.words, tables.access, tables.pattern, tables.lanes
         while at < len(words):
+            if bounds.left == 0:
+                yield from self._turn(words[at:], tables)
             behind, executed = ahead(words, at, bounds.left, ALL, *shape)
             if bounds.opened and behind > at:
                 yield words[at:behind], 0
             bounds.moved(executed)
             at = behind
-            if bounds.left == 0:
-                yield from self._turn()
-            elif at < len(words):
+            if bounds.left and at < len(words):
                 executed, length = extent(words[at:], *shape)
                 yield from self._divided(words[at : at + length], executed, shape)
                 at += length
+        if bounds.left == 0 and not bounds.waits:
+            yield from self._turn(NONE, tables)
 
     def _divided(
         self, record: Records, executed: int, shape: tuple[npt.NDArray[Any], ...]
     ) -> Iterator[tuple[Records, int]]:
-        """A record that bounds are in."""
+        """A record that bounds are in. (One at its end is seen to by who has what follows.)"""
         bounds, done = self._bounds, 0
         while done < executed:
             upto = min(executed, done + bounds.left)
@@ -136,11 +151,11 @@ class RegionRecords:
                 yield part, done
             bounds.moved(upto - done)
             done = upto
-            if bounds.left == 0:
-                yield from self._turn()
+            if done < executed:
+                self._bounds.turn()  # no branch: these are last
 
-    def _turn(self) -> Iterator[tuple[Records, int]]:
-        ending = self._bounds.ending()
+    def _turn(self, following: Records, tables: StaticTables) -> Iterator[tuple[Records, int]]:
+        ending = self._bounds.ending(following, tables)
         if ending is not None:
             yield ending, 0
         self._bounds.turn()

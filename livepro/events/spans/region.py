@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamThread
-from livepro.events.spans.dividing import ALL, Bounds, ahead
+from livepro.events.spans.dividing import ALL, NONE, Bounds, Records, ahead
 from livepro.events.spans.feeding import Feed, Reader, Slice, Taker
 from livepro.events.spans.flattening import Turns
 from livepro.events.spans.listing import Listing
@@ -18,11 +18,12 @@ Noted = npt.NDArray[np.uint8]
 
 
 class _Gate(Bounds):
-    """Passes spans on while it is open."""
+    """Passes spans on while it is open. `end` is the position behind the record that is divided."""
 
     def __init__(self, taker: Taker, *, opened: bool) -> None:
         super().__init__(opened=opened)
         self._taker = taker
+        self.end = 0
 
     def take(self, part: Slice) -> None:
         """See `Taker`."""
@@ -32,7 +33,8 @@ class _Gate(Bounds):
     def cut(self, retired: int) -> None:
         """See `Taker`: one instruction more of a record that a bound is in."""
         self.moved(retired)
-        self.turn()
+        if self.position != self.end:  # whose branch may have to be told yet
+            self.turn()
 
 
 class Regions:
@@ -86,31 +88,35 @@ class RegionFeed:
 
     def bound(self, position: int, goes: int | None, tables: StaticTables | None) -> None:
         """See `Bounds.add`."""
-        if self._gate.add(position, goes):
-            self._turn(tables)
+        if self._gate.add(position, goes) and not self._gate.waits:
+            self._turn(NONE, tables)
 
     def see(self, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """Take in the next records."""
         gate, at = self._gate, 0
         shape = tables.first, tables.words, tables.access, tables.pattern, tables.lanes
         while at < len(words):
+            if gate.left == 0:
+                self._turn(words[at:], tables)
             behind, executed = ahead(words, at, gate.left, ALL, *shape)
             if gate.opened and behind > at:
                 self._feed.see(words[at:], tables, upto=behind - at)
             gate.moved(executed)
             at = behind
-            if gate.left == 0:
-                self._turn(tables)
-            elif at < len(words):
+            if gate.left and at < len(words):
                 behind, executed = ahead(words, at, ALL, 1, *shape)
+                gate.end = gate.position + executed
                 self._divide(words[at:], behind - at, tables)
                 at = behind
+        if gate.left == 0 and not gate.waits:
+            self._turn(NONE, tables)
 
-    def _turn(self, tables: StaticTables | None) -> None:
-        """Begin or end where the thread stands. (It has no tables if it has recorded nothing yet.)"""
+    def _turn(self, following: Records, tables: StaticTables | None) -> None:
+        """Begin or end where the thread stands: `following` is what it has executed from there on, if
+        anything. (It has no tables if it has recorded nothing yet.)"""
         gate = self._gate
         if gate.opened and tables is not None:
-            ending = gate.ending()
+            ending = gate.ending(following, tables)
             if ending is not None:
                 self._feed.see(ending, tables)
             self._feed.release(tables)

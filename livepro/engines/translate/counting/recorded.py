@@ -156,7 +156,8 @@ class TranslateTrace:
             self._append([head(known.number, PARTIAL, count), *words])
 
     def goes_on(self, pc: int) -> None:
-        """What has been executed leads to `pc`; a signal handler comes first."""
+        """What has been executed leads to `pc`, but a signal handler comes first, or the thread is let go
+        there."""
         self._append([head(0, GOES_ON), pc])
 
     def end(self) -> None:

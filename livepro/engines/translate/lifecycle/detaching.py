@@ -128,6 +128,8 @@ class Detacher:
             self._held.append((state, registers, pc))
             return
         self._native.take_off_iterations(state)
+        if state.trace is not None:
+            state.trace.goes_on(pc)
         thread, space = state.thread, state.space
         with unless_killed(thread.tid):
             self._deferral.restore_mask(state)

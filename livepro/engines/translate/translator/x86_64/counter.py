@@ -118,12 +118,26 @@ class CounterEmitter:
         out += encode.increment_area(cell)
         emitted.fields.append((Field.CELL, len(out) - 4))
         emitted.tallied = len(out)
+        self._charge(emitted, length)
+        if not dead:
+            out += GIVE_FLAGS_BACK
+
+    @staticmethod
+    def _charge(emitted: Emitted, length: int) -> None:
+        """Take a block's length from the budget, flags being dead or saved."""
+        out = emitted.code
         out += encode.subtract_area(layout.BUDGET, length)
+        emitted.charged = len(out)
         out += encode.JUMP_INTO_NOP + encode.STOP_IN_NOP
         stop = len(out) - 1
         emitted.budget = (stop, stop + 1)
-        if not dead:
-            out += GIVE_FLAGS_BACK
+
+    def _charge_recorded(self, emitted: Emitted, length: int) -> None:
+        """The same for a block that has been counted as its record was begun."""
+        emitted.code += SAVE_FLAGS
+        self._charge(emitted, length)
+        emitted.code += GIVE_FLAGS_BACK
+        emitted.counted = len(emitted.code)
 
     def _count_allowed(self, emitted: Emitted, slot: int, borrows: int) -> None:
         """Count without touching flags, or go elsewhere if there is no allowance left."""

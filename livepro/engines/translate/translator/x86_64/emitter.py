@@ -116,6 +116,8 @@ class Emitter(CounterEmitter):
             special = range(len(facts_of))
         if recording is not None and plan is not None:
             recording.begin(emitted, plan, block, slot)
+            if self._budgeted:
+                self._charge_recorded(emitted, len(facts_of))
         runs.append((0, len(out)))
         table = jump_table(block) if stubs else None
         if table is not None:
