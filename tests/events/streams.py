@@ -12,6 +12,8 @@ from typing import Any
 
 HERE = Path(__file__)
 ROOT = HERE.parent.parent.parent
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+"""The programs': where their stacks are depends on it."""
 
 
 def record(engine: str, command: Sequence[str | Path], output: Path, **options: Any) -> dict[str, Any]:
@@ -20,7 +22,7 @@ def record(engine: str, command: Sequence[str | Path], output: Path, **options: 
     settings = json.dumps({"engine": engine, **options})
     done = subprocess.run(
         [sys.executable, str(HERE), str(output), settings, *map(str, command)],
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+        env=ENVIRONMENT,
         capture_output=True,
         timeout=120,
     )

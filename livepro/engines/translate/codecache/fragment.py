@@ -58,6 +58,17 @@ class Fragment:
         cold = self.details.cold
         return cold is not None and (self.is_cold(pc) or cold.begin <= pc - self.start < cold.back)
 
+    def resume(self, index: int) -> int:
+        """The offset at which a thread goes on that was led around the copy as far as instruction `index`."""
+        return self.details.resumes.get(index, self.marks[index])
+
+    def index_at(self, offset: int) -> int | None:
+        """The instruction that a thread at an offset is about to execute, registers being the program's own
+        there; None elsewhere."""
+        if offset in self.marks:
+            return self.marks.index(offset)
+        return next((index for index, at in self.details.early.items() if at == offset), None)
+
     @property
     def marks(self) -> list[int]:
         """See `Emitted.marks`; worked out when a signal or an exit asks for it."""

@@ -235,11 +235,10 @@ class RegionMeter:
         whether the block has been counted; None if it is in the midst of something."""
         if block is not None:
             # A jump at its end may have no address of its own.
-            at, marks, dirty = address - block.start, block.marks, block.details.dirty
-            if at in marks and not dirty[0] <= at < dirty[1]:
-                index = marks.index(at)
-                if index < len(block.source.facts):
-                    return block, index, at >= block.counted
+            at, dirty = address - block.start, block.details.dirty
+            index = block.index_at(at)
+            if index is not None and index < len(block.source.facts) and not dirty[0] <= at < dirty[1]:
+                return block, index, at >= block.counted
         place = space.memory.locate(address)
         return (place.block, place.index, place.counted) if place is not None and place.exact else None
 

@@ -22,7 +22,7 @@ from livepro.engines.translate.translator.backend import Backend
 from livepro.isa.base import Isa, Quirk
 from livepro.linux import ptrace
 from livepro.model import Flow
-from livepro.tracee import Tracer
+from livepro.tracee import TracedThread, Tracer
 
 
 class Onward(Protocol):
@@ -117,7 +117,7 @@ class NativeStepper:
         if code.reps[0]:
             state.repeating = encoding
             self._charge_iterations(state, 1)
-        resume = block.start + block.marks[index + 1]
+        resume = block.start + block.resume(index + 1)
         raises = self._backend.raises_trap(encoding)
         state.within = block
         self.begin(state, NativeStop(block, index, resume, True, raises))
@@ -179,6 +179,8 @@ class NativeStepper:
             state.trace.stepped(state.thread.registers, recorded=stop.counted)
         if source.facts[index].flow is Flow.SYSCALL:
             self._syscalls.after(state, returned=pc == source.pc + source.offsets[executed])
+        else:
+            self._forget_step(thread, block, index)
         if executed < len(source.facts) and stop.resume and pc == source.pc + source.offsets[executed]:
             resume = self._room.in_force(state, block, executed, stop.resume)
             if resume is not None:
@@ -187,6 +189,15 @@ class NativeStepper:
         if executed < len(source.facts) or not stop.counted:
             self._ledger.record_partial(state, block, executed, counted=stop.counted)
         self._onward.enter(state, pc)
+
+    def _forget_step(self, thread: TracedThread, block: Fragment, index: int) -> None:
+        """Take away what a step over an instruction (no system call) leaves for the program to see."""
+        first, behind = block.source.offsets[index : index + 2]
+        code = self._isa.decode_block(block.source.code[first:behind], block.source.pc + first)
+        self._isa.after_step(code.quirks[0], thread)
+        registers = thread.registers()
+        if self._isa.stop_stepping(registers):
+            thread.set_registers(registers)
 
     def _answer(self, state: TranslatedThread) -> None:
         """Answer the call that a thread has made if it was a question to livepro."""

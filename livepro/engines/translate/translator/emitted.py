@@ -126,6 +126,10 @@ class Emitted:
     aside: Emitted | None = None
     """That comparison, where it lies elsewhere. Its last 4 bytes are to lead back behind the branch."""
 
+    resumes: Mapping[int, int] = MappingProxyType({})
+    """The offsets at which to go on before instructions (by index) in front of which something is emitted: a
+    comparison of the source, what records."""
+
     budget: tuple[int, int] | None = None
     """The stop where the thread's countdown has run out: its offset, the offset to go on at."""
     more_budgets: tuple[tuple[int, int, int], ...] = ()
@@ -134,6 +138,9 @@ class Emitted:
     """The slow path of the countdown."""
     recorded: int = 0
     """The offset from which on the block has a record in the event stream."""
+    early: Mapping[int, int] = MappingProxyType({})
+    """The offsets from which on the addresses of instructions (by index) are recorded right before them:
+    registers are the program's own there, too."""
     full: tuple[int, int] | None = None
     """The stop where the thread's chunk of records is full: its offset, the offset to go on at."""
 

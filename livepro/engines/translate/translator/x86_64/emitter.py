@@ -135,17 +135,20 @@ class Emitter(CounterEmitter):
             start = here
             if index == counter:
                 self._count(emitted, slot, len(facts_of), borrows)
+            front = len(out)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
-            if recording is not None and plan is not None:
-                if index in plan.before:
-                    recording.add(emitted, plan, plan.before[index])
-                if index in plan.stepped:
-                    runs.append((index, len(out)))
-                    self._native(emitted, index)
-                    start = offsets[index + 1]
-                    runs.append((index + 1, len(out)))
-                    continue
+            if recording is not None and plan is not None and index in plan.before:
+                emitted.early = {**emitted.early, index: len(out)}
+                recording.add(emitted, plan, plan.before[index])
+            if len(out) > front:
+                emitted.resumes = {**emitted.resumes, index: front}
+            if plan is not None and index in plan.stepped:
+                runs.append((index, len(out)))
+                self._native(emitted, index)
+                start = offsets[index + 1]
+                runs.append((index + 1, len(out)))
+                continue
             runs.append((index, len(out)))
             if table is not None and index == len(facts_of) - 2:
                 branch_by_table(emitted, table, stubs, len(facts_of))
