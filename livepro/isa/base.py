@@ -12,6 +12,9 @@ from livepro.isa.access import Access, MachineState
 from livepro.isa.operands import Operands
 from livepro.model import Flow, Instruction
 
+RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
+"""Results of a system call that will be restarted unless a handler says otherwise (include/linux/errno.h)."""
+
 
 class Quirk(IntEnum):
     """Why single-stepping over an instruction needs a second look."""

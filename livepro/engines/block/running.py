@@ -46,7 +46,7 @@ class BlockRunner:
         """Let a thread run on, or wait if sites that threads run to are being given back."""
         text, tid = state.text, state.thread.tid
         if state.call is Call.WITHIN:
-            self._resume(state, ptrace.PTRACE_SYSCALL)
+            self._resume(state, self._calls.request(state))
             return
         if state.owed:
             self._barrier.no_longer_running(state)

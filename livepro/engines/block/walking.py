@@ -63,22 +63,14 @@ class BlockWalk(StepWalk):
         node, index = state.block, state.index
         state.expected = NEVER
         self._keeper.arrive(state)
-        if state.trace is not None:
-            state.plan = None
-            if node.look[index]:
-                state.before = state.thread.registers()
-            state.trace.attempt(node.code, index)
-            return
         may_run = self._keeper.may_run(state, len(node.code))
-        if index >= node.tail and node.runnable and may_run:
+        if state.trace is None and index >= node.tail and node.runnable and may_run:
             plan = self._planner.plan(state, node)
             if len(plan.nodes) == 1 or self._keeper.may_run(state, plan.length):
                 state.plan = plan
                 return
         state.plan = None
-        if node.look[index]:
-            state.before = state.thread.registers()
-        state.expected = node.expect[index] if may_run else NEVER
+        self.attempt(state, asks=not may_run)
 
     def stand_at(self, state: BlockThread, node: Node, index: int) -> None:
         """The thread stands at an instruction, and is not running."""

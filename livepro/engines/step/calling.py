@@ -15,7 +15,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from livepro.isa.base import Isa, Quirk
+from livepro.isa.base import RESTARTS, Isa, Quirk
 from livepro.linux import proc, ptrace, vm
 from livepro.tracee import TracedThread
 from livepro.tracee.stops import absorb_trap, sent, trap_pending, unless_killed
@@ -29,8 +29,6 @@ _WAITING = (
     *("rt_sigsuspend", "ppoll", "pselect6", "epoll_pwait", "epoll_pwait2"),
     *("io_pgetevents", "io_uring_enter"),
 )
-RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))
-"""Results of a call that will be restarted unless a handler says otherwise (include/linux/errno.h)."""
 # The mask that a call waited with is in force until the signal is taken that has ended it.
 _INTERRUPTED = RESTARTS | {(1 << 64) - errno.EINTR}
 

@@ -20,14 +20,14 @@ from livepro.engines.base import Engine, EngineOptions, run_free
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.engines.region import Arrival
 from livepro.engines.step import stepping
-from livepro.engines.step.calling import RESTARTS, Call, MaskedCalls
+from livepro.engines.step.calling import Call, MaskedCalls
 from livepro.engines.step.decoding import Decoder
 from livepro.engines.step.exclusive import SEQUENCE_BYTES, Exclusives
 from livepro.engines.step.regional import RegionKeeper
 from livepro.engines.step.stepping import StepThread
 from livepro.engines.step.walking import StepWalk
 from livepro.engines.window import BETWEEN, Position
-from livepro.isa.base import Isa, Quirk
+from livepro.isa.base import RESTARTS, Isa, Quirk
 from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.model import Flow

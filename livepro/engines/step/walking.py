@@ -152,16 +152,18 @@ class StepWalk:
 
     def _about_to(self, state: StepThread) -> None:
         """A thread will execute instruction `index` next, by a step."""
-        block, index = state.block, state.index
         self._keeper.arrive(state)
+        self.attempt(state, asks=not self._keeper.may_run(state, len(state.block.code)))
+
+    def attempt(self, state: StepThread, *, asks: bool) -> None:
+        """The same, the region having been told; `asks`: it is looked at behind the step in any case."""
+        block, index = state.block, state.index
         if block.look[index]:
             state.before = state.thread.registers()
         if state.trace is not None:
             state.trace.attempt(block.code, index)
-            state.expected = NEVER
-            return
-        may_run = self._keeper.may_run(state, len(block.code))
-        state.expected = block.expect[index] if may_run else NEVER
+            asks = True
+        state.expected = NEVER if asks else block.expect[index]
 
     def remapped(self, state: StepThread, address: int, size: int, protection: int) -> None:
         """A thread has made a system call that changes mappings."""

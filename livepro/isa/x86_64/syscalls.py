@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from livepro.isa.base import SyscallTable
+from livepro.isa.base import RESTARTS, SyscallTable
 
 _ARCH_SHSTK_ENABLE = 0x5001  # arch/x86/include/uapi/asm/prctl.h
 _ARCH_SHSTK_SHSTK = 1
@@ -76,12 +76,11 @@ _NO_CALL = (1 << 64) - 1
 _EINTR = (1 << 64) - 4
 _ERESTARTNOHAND = (1 << 64) - 514
 _ERESTART_RESTARTBLOCK = (1 << 64) - 516
-_RESTARTS = frozenset((1 << 64) - code for code in (512, 513, 514, 516))  # include/linux/errno.h
 
 
 def rewind_call(registers: Any) -> bool:
     """What the kernel does on its way out (arch/x86/kernel/signal.c, arch_do_signal_or_restart)."""
-    if registers.orig_rax == _NO_CALL or registers.rax not in _RESTARTS:
+    if registers.orig_rax == _NO_CALL or registers.rax not in RESTARTS:
         return False
     again = registers.rax == _ERESTART_RESTARTBLOCK
     registers.rax = TABLE.numbers["restart_syscall"] if again else registers.orig_rax

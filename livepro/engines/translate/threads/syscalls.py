@@ -32,10 +32,9 @@ class SyscallMonitor:
 
     `watched` are the numbers of those calls (see `Backend.emitter`), `asking` those of them that may be
     questions to livepro; `discarding` calls stop once generated code is guarded. `actions` are the signal
-    handlers of each process; `changing` are threads (tids) that tell the kernel of one in the cache,
-    `unaltered` those (with their processes) that tell it what the program says. `settle` waits until
-    no thread is on its way to what a signal's action is now. `warn` tells of calls that take livepro's own
-    memory away.
+    handlers of each process; `changing` are threads (tids) that tell the kernel of one in the cache.
+    `settle` waits until no thread is on its way to what a signal's action is now. `warn` tells of calls that
+    take livepro's own memory away.
     """
 
     def __init__(
@@ -51,8 +50,9 @@ class SyscallMonitor:
     ) -> None:
         self.actions: dict[TracedProcess, SignalActions] = {}
         self.changing: set[int] = set()
-        self.unaltered: dict[int, TracedProcess] = {}
-        self._traps_wanted: dict[int, bytes] = {}  # what those want SIGTRAP's action to be
+        # Threads that make an rt_sigaction as it is: their process, and what SIGTRAP's action is to be (None:
+        # another signal's is asked for or changed).
+        self._unaltered: dict[int, tuple[TracedProcess, bytes | None]] = {}
         self._isa = isa
         self._backend = backend
         self._tracer = tracer
@@ -91,13 +91,15 @@ class SyscallMonitor:
             return
         number, action = (getattr(state.before, name) for name in names.syscall_arguments[:2])
         number &= 0xFFFF_FFFF  # an int
-        early = self._tracer.to_be_taken(thread.process) or thread.process in self.unaltered.values()
+        others = (process for process, _ in self._unaltered.values())
+        early = self._tracer.to_be_taken(thread.process) or thread.process in others
         if early or not self._backend.enters_handlers:
             # A thread that is not watched yet must not enter a handler in the cache; and who makes the
             # call as it is must not be told of one, nor have one forgotten.
-            self.unaltered[thread.tid] = thread.process
+            wanted = None
             if number == signal.SIGTRAP:
-                self._traps_wanted[thread.tid] = thread.read(action, ACTION_SIZE) if action else b""
+                wanted = thread.read(action, ACTION_SIZE) if action else b""
+            self._unaltered[thread.tid] = thread.process, wanted
             return
         if action:
             self._settle(state, number, self.actions)
@@ -158,7 +160,7 @@ class SyscallMonitor:
     def unaltered_made(self, state: TranslatedThread, *, made: bool = True) -> None:
         """An rt_sigaction has been `made`, or is put off, as the program meant it."""
         tid, names = state.thread.tid, self._isa.registers
-        process, wanted = self.unaltered.pop(tid, None), self._traps_wanted.pop(tid, None)
+        process, wanted = self._unaltered.pop(tid, (None, None))
         if not made or process is None:
             return
         actions = self.actions[process]
@@ -168,8 +170,7 @@ class SyscallMonitor:
 
     def forget(self, tid: int) -> None:
         """A thread has ended."""
-        self.unaltered.pop(tid, None)
-        self._traps_wanted.pop(tid, None)
+        self._unaltered.pop(tid, None)
 
     def _remapped(self, state: TranslatedThread, number: int) -> None:
         registers = self._isa.registers
