@@ -56,6 +56,7 @@ class Recording:
     ) -> None:
         self._cutter = None if cut is None else _cutter(cut)
         words = min(CHUNK_WORDS, memory // 8 // 2)
+        words = min([words, *(turn for turn in (getattr(each, "turn", 0) for each in consumers) if turn)])
         self.pump = Pump(consumers, memory, words, self._cutter)
         self.recorder = Recorder(self.pump, chunk_words=words)
         self._warnings: list[str] = []

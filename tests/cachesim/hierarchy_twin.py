@@ -132,6 +132,10 @@ class Twin:
         """An access to a line; the events that it is."""
         events = []
         path = self.path(first)
+        asks = self.keeps_coherent(first)
+        if asks and kind == "w":
+            self.met["others", "modified"] += self.claim(core, number)
+            asks = False
         while kind == "w" and path and self.machine.levels[path[0]].through:
             cache = self.caches[core][path.pop(0)]
             if not self.asked(cache, number, kind)[0]:
@@ -142,6 +146,9 @@ class Twin:
         missed: list[int] = []
         prefetching: list[int] = []
         for place in path:
+            if asks and not self.keeps_coherent(place):
+                self.met["others", "modified"] += self.share(core, number)
+                asks = False
             cache = self.caches[core][place]
             hit, early = self.asked(cache, number, kind)
             if cache.level.prefetch == "next-line" and (early or not hit):
@@ -150,6 +157,9 @@ class Twin:
                 break
             events.append(f"{cache.level.name}m{kind}")
             missed.append(place)
+        else:
+            if asks:
+                self.met["others", "modified"] += self.share(core, number)
         if missed:
             self.fill(core, missed, number, early=False)
         line = self.caches[core][path[0]].find(number)
@@ -177,11 +187,67 @@ class Twin:
             return
         self.met[self.machine.levels[place].name, "prefetched"] += 1
         missed = []
+        asks = self.keeps_coherent(place)
         for each in self.path(place):
+            if asks and not self.keeps_coherent(each):
+                self.share(core, number)
+                asks = False
             if self.caches[core][each].find(number) is not None:
                 break
             missed.append(each)
+        else:
+            if asks:
+                self.share(core, number)
         self.fill(core, missed, number, early=True)
+
+    # -- coherence
+
+    def keeps_coherent(self, place: int) -> bool:
+        return self.machine.keeps_coherent(self.machine.levels[place])
+
+    def copies(self, core: int, number: int) -> list[tuple[int, Line]]:
+        """A core's own copies of a line, and in which levels."""
+        found = []
+        for place in filter(self.keeps_coherent, range(len(self.machine.levels))):
+            line = self.caches[core][place].find(number)
+            if line is not None:
+                found.append((place, line))
+        return found
+
+    def claim(self, core: int, number: int) -> int:
+        """A core will write to a line, and be the only one to have it. How many others had modified it."""
+        modified = 0
+        for other in range(self.cores):
+            copies = self.copies(other, number) if other != core else []
+            for place, line in copies:
+                self.met[self.machine.levels[place].name, "taken"] += 1
+                self.caches[other][place].set(number).remove(line)
+            self.met["others", "lost"] += bool(copies)
+            modified += self.give(other, number, [place for place, line in copies if line.dirty])
+        return modified
+
+    def share(self, core: int, number: int) -> int:
+        """A core will read a line that it does not have: others' copies are as in memory from then on."""
+        modified = 0
+        for other in range(self.cores):
+            copies = self.copies(other, number) if other != core else []
+            dirty = [place for place, line in copies if line.dirty]
+            for _, line in copies:
+                line.dirty = False
+            modified += self.give(other, number, dirty)
+        return modified
+
+    def give(self, core: int, number: int, dirty: list[int]) -> bool:
+        """A core writes back what it has modified in some levels."""
+        if not dirty:
+            return False
+        self.met[self.machine.levels[dirty[0]].name, "written back"] += 1
+        behind = [place for place in self.path(dirty[0]) if not self.keeps_coherent(place)]
+        if behind:
+            self.hold(core, behind[0], Line(number, dirty=True))
+        else:
+            self.met["memory", "written"] += 1
+        return True
 
     def fill(self, core: int, missed: list[int], number: int, *, early: bool) -> None:
         """Bring a line to levels that miss it, the outermost first."""

@@ -47,6 +47,23 @@ def test_numbers_that_were_worked_out(engine: str, builder: Builder, tmp_path: P
     assert profile.totals == tuple(result["totals"].values())
 
 
+def test_what_threads_do_to_each_other(builder: Builder, tmp_path: Path) -> None:
+    """Two threads write to each its half of a line, and both to another: how often they take them from each
+    other depends on whose turn it is when. Who writes behind somebody's write finds the line modified."""
+    program = builder.hosted("false_sharing", "-O1", "-pthread", "-no-pie", "-fno-pie")
+    report = tmp_path / "run.json"
+    done = livepro("run", "--hierarchy", "zen4", "--json", report, "--", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "counted\n")
+    (told,) = json.loads(report.read_text())["analyses"]["hierarchy"]
+    result = told["result"]
+    assert result["coherence"]["invalidated"] == result["totals"]["Inv"] >= 2
+    assert result["coherence"]["modified"] >= result["totals"]["Hitm"] >= 2
+    rows = {row[0]: dict(zip(result["events"], row[2:], strict=True)) for row in result["functions"]}
+    assert rows["count"]["Inv"] >= 2
+    assert rows["count"]["Hitm"] >= 2
+    assert "coherence: " in done.stderr
+
+
 def test_the_file_is_read_by_valgrind_and_by_livepro(tmp_path: Path) -> None:
     program = build("walks", tmp_path, "-O1")
     done = livepro("run", "-q", "--hierarchy", "zen4", "--", program, cwd=tmp_path)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livepro.cachesim.hierarchy import levels
+from livepro.cachesim.hierarchy.asking import ACCESS_MODIFIED, LOST, demand
 from livepro.cachesim.hierarchy.machine import HOLDS, Machine, read
 from livepro.cachesim.hierarchy.state import Lines, misses_of
 
@@ -23,6 +24,7 @@ STATS = {
     "useful": levels.USEFUL,
     "written back": levels.WRITTEN_BACK,
     "invalidated": levels.INVALIDATED,
+    "taken": levels.TAKEN,
 }
 
 
@@ -32,19 +34,21 @@ def simulated(machine: Machine, accesses: list[tuple[int, int, int]]) -> tuple[C
     for _ in range(CORES):
         lines.add_core()
     events = misses_of(machine)
-    columns = np.zeros((len(machine.levels), 3), np.int64)
+    columns = np.zeros((len(machine.levels) + 1, 3), np.int64)
     for column, (place, kind, _) in enumerate(events):
         columns[place, kind] = column
-    counts, missed = np.zeros((1, len(events)), np.int64), np.zeros(len(events), np.int64)
+    columns[-1, ACCESS_MODIFIED], columns[-1, LOST] = len(events), len(events) + 1
+    counts, missed = np.zeros((1, len(events) + 2), np.int64), np.zeros(len(events) + 2, np.int64)
     for core, line, kind in accesses:
         first = machine.heads[kind > 0]
-        levels.demand(*lines.arrays(), columns, counts, missed, first, core, line, kind, 0)
+        demand(*lines.arrays(), columns, counts, missed, first, core, line, kind, 0)
     assert counts[0].tolist() == missed.tolist()
     met: Counter[Any] = Counter()
     for level, row in zip(machine.levels, lines.stat, strict=True):
         met.update({(level.name, what): int(row[at]) for what, at in STATS.items()})
-    met["memory", "read"], met["memory", "written"] = map(int, lines.memory)
-    return +met, +Counter({name: int(n) for (_, _, name), n in zip(events, missed, strict=True)})
+    met["memory", "read"], met["memory", "written"] = map(int, lines.memory[:2])
+    met["others", "modified"], met["others", "lost"] = map(int, missed[-2:])
+    return +met, +Counter({name: int(n) for (_, _, name), n in zip(events, missed[:-2], strict=True)})
 
 
 def expected(machine: Machine, accesses: list[tuple[int, int, int]]) -> tuple[Counter[Any], Counter[str]]:
@@ -80,7 +84,7 @@ def machines(draw: Any) -> Machine:
                 kinds += ["exclusive"] * all(e.get("write") != "through" for e in entries)
                 entry["inclusion"] = draw(st.sampled_from(kinds))
             entries.append(entry)
-    return read({"cache": entries}, "drawn")
+    return read({"coherence": draw(st.sampled_from(["none", "mesi"])), "cache": entries}, "drawn")
 
 
 def stream(seed: int, count: int) -> list[tuple[int, int, int]]:

@@ -79,7 +79,7 @@ def test_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("entry", "change", "cause", "remedy"),
     [
         ("", {"line": 48}, "a line of 48 bytes is not possible", "power of two"),
-        ("", {"caches": []}, "'caches' is unknown here", "Known are name, line, cache, tlb"),
+        ("", {"caches": []}, "'caches' is unknown here", "Known are name, line, coherence, cache, tlb"),
         ("", {"cache": []}, "no cache holds instructions", "[[cache]]"),
         ("", {"cache": {"name": "L1"}}, "'cache' is no list of tables", "[[cache]]"),
         ("L1I", {"name": "L 1"}, "'L 1' is no name", "L1D"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,33 @@ SMALL = read(
 )
 
 
+COHERENT = [
+    dataclasses.replace(SMALL, coherent=True),
+    *(
+        read(
+            {
+                "coherence": "mesi",
+                "cache": [
+                    {"name": "I", "holds": "instructions", "size": "1K", "ways": 2, "next": "B"},
+                    {"name": "D", "holds": "data", "size": "1K", "ways": 2, "next": "B", "write": write},
+                    {"name": "B", "holds": "both", "size": "4K", "ways": 4, "prefetch": "next-line"}
+                    | ({"next": "C"} if last else {}),
+                    *(
+                        [{"name": "C", "holds": "both", "size": "8K", "ways": 4, "shared": True} | last]
+                        if last
+                        else []
+                    ),
+                ],
+            },
+            "coherent",
+        )
+        for write in ("back", "through")
+        for last in ({}, {"inclusion": "inclusive"}, {"inclusion": "exclusive"})
+    ),
+]
+"""Private caches before a shared one of each kind, and before memory."""
+
+
 Bounds = tuple[tuple[int, list[int]], tuple[int, list[int]]]
 """Before which round of chunks a region is told to begin and to end, and at which positions of threads."""
 
@@ -83,13 +111,15 @@ def simulated(
     found = consumer.finished(image)
     assert isinstance(found, HierarchyImage)
     names = [f"{kind} {what}" for what in ("accesses", "misses") for kind in KINDS]
-    names += ["prefetched", "useful", "written back", "invalidated"]
+    names += ["prefetched", "useful", "written back", "invalidated", "taken"]
     assert len(names) == levels.STATS
     met = {
         (level.name, what): int(count)
         for level, row in zip(of.levels, found.stat, strict=True)
         for what, count in zip(names, row, strict=True)
     }
+    totals = found.totals()
+    met |= {("others", "modified"): totals.get("Hitm", 0), ("others", "lost"): totals.get("Inv", 0)}
     return {key: count for key, count in met.items() if count}
 
 
@@ -119,6 +149,15 @@ def test_equal_to_the_twin(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of = SMALL if name == "small" else machine(name)
     threads = [[stream(blocks(), 300, 10 * n + part) for part in range(3)] for n in range(2)]
     assert simulated(of, threads, monkeypatch) == expected(of, threads)
+
+
+@pytest.mark.parametrize("of", COHERENT)
+def test_coherent_ones_equal_to_the_twin(of: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = [[stream(blocks(), 40, 10 * n + part) for part in range(12)] for n in range(3)]
+    found = simulated(of, threads, monkeypatch)
+    assert found == expected(of, threads)
+    assert found["others", "modified"] > 20
+    assert found["others", "lost"] > 20
 
 
 def test_an_instruction_that_strides_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from numba import njit
 
-BASE, STEP, SETS, MASK, WAYS, POLICY, NEXT, INCLUSION, THROUGH, PREFETCH, TLB = range(11)
+BASE, STEP, SETS, MASK, WAYS, POLICY, NEXT, INCLUSION, THROUGH, PREFETCH, TLB, COHERENT = range(12)
 """Columns of `spec`: the first slot, the slots from one core to the next (0: shared), sets, sets minus one
 where they are a power of two (else -1), ways, policy, next level (-1: memory), inclusion, whether it writes
-through, its prefetcher, whether it is a TLB."""
-COLUMNS = TLB + 1
+through, its prefetcher, whether it is a TLB, whether it is kept coherent with other cores' (`coherence`)."""
+COLUMNS = COHERENT + 1
 
 LRU, PLRU, FIFO, RANDOM, SRRIP = range(5)
 NEITHER, INCLUSIVE, EXCLUSIVE = range(3)
@@ -29,15 +29,17 @@ NO_PREFETCH, NEXT_LINE, STRIDE = range(3)
 FETCH, READ, WRITE = range(3)
 """Kinds of accesses."""
 
-ACCESSES, MISSES, PREFETCHED, USEFUL, WRITTEN_BACK, INVALIDATED = 0, 3, 6, 7, 8, 9
+ACCESSES, MISSES, PREFETCHED, USEFUL, WRITTEN_BACK, INVALIDATED, TAKEN = 0, 3, 6, 7, 8, 9, 10
 """Columns of `stat`: accesses and misses by kind; lines that a prefetcher brought, and of those the ones that
-were used; lines given to the next level since they had been written; lines lost for inclusion's sake."""
-STATS = INVALIDATED + 1
-FROM_MEMORY, TO_MEMORY = range(2)
-"""Of `memory`: lines read, and lines or words written."""
+were used; lines given to the next level since they had been written; lines lost for inclusion's sake, and to
+another core that wrote to them."""
+STATS = TAKEN + 1
+FROM_MEMORY, TO_MEMORY, MODIFIED = range(3)
+"""Of `memory`: lines read, lines or words written; lines asked for that another core had modified."""
 
-DIRTY, EARLY = 1, 2
-"""Flags of a line: it has been written; a prefetcher brought it, and nothing has used it yet."""
+DIRTY, EARLY, OWNED = 1, 2, 4
+"""Flags of a line: it has been written; a prefetcher brought it, and nothing has used it yet; no other core
+has it (of a coherent first level)."""
 DISTANT, LONG = 3, 2
 """SRRIP: what is replaced, and what is new."""
 
@@ -93,14 +95,6 @@ def use(spec, ages, flags, clock, stat, level, first, slot):
         flags[slot] &= ~EARLY
         stat[level, USEFUL] += 1
     return early
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def count_miss(stat, columns, counts, missed, level, kind, instruction):
-    """A level does not have what it is asked for."""
-    stat[level, MISSES + kind] += 1
-    counts[instruction, columns[level, kind]] += 1
-    missed[columns[level, kind]] += 1
 
 
 @njit(nogil=True, cache=True)
@@ -214,65 +208,3 @@ def bring(spec, inner, cores, tags, ages, flags, clock, stat, memory, start, hit
             put(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line, flag)
         elif spec[level, INCLUSION] != EXCLUSIVE:
             put(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line, 0)
-
-
-@njit(nogil=True, cache=True)
-def prefetch(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line):
-    """Have a level hold a line before anybody asks for it."""
-    if find(spec, tags, level, core, line) >= 0:
-        return
-    stat[level, PREFETCHED] += 1
-    hit = spec[level, NEXT]
-    while hit >= 0 and find(spec, tags, hit, core, line) < 0:
-        hit = spec[hit, NEXT]
-    bring(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, hit, core, line, EARLY)
-
-
-@njit(nogil=True, cache=True)
-def demand(
-    spec, inner, cores, tags, ages, flags, clock, stat, memory, columns, counts, missed,
-    first, core, line, kind, instruction,
-):  # fmt: skip
-    """One access to one line (page), which goes to level `first`; True if the same access again would change
-    nothing but that level's count of accesses.
-
-    `columns[level, kind]` is where misses are counted: of an instruction in `counts`, of all in `missed`.
-    """
-    start = first
-    while kind == WRITE and start >= 0 and spec[start, THROUGH]:
-        stat[start, ACCESSES + WRITE] += 1
-        slot = find(spec, tags, start, core, line)
-        if slot >= 0:
-            use(spec, ages, flags, clock, stat, start, set_of(spec, start, core, line), slot)
-        else:
-            count_miss(stat, columns, counts, missed, start, WRITE, instruction)
-        start = spec[start, NEXT]
-    if start < 0:
-        memory[TO_MEMORY] += 1
-        return False
-    hit, useful = start, -1
-    while hit >= 0:
-        stat[hit, ACCESSES + kind] += 1
-        slot = find(spec, tags, hit, core, line)
-        if slot >= 0:
-            if use(spec, ages, flags, clock, stat, hit, set_of(spec, hit, core, line), slot):
-                useful = hit
-            break
-        count_miss(stat, columns, counts, missed, hit, kind, instruction)
-        hit = spec[hit, NEXT]
-    if hit != start:
-        bring(spec, inner, cores, tags, ages, flags, clock, stat, memory, start, hit, core, line, 0)
-    if kind == WRITE and not spec[start, TLB]:
-        slot = find(spec, tags, start, core, line)
-        if slot >= 0:
-            flags[slot] |= DIRTY
-    settled = start == first and (hit == start or spec[start, POLICY] != SRRIP)
-    level = start
-    while level >= 0:
-        if spec[level, PREFETCH] == NEXT_LINE and (level != hit or level == useful):
-            prefetch(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line + 1)
-            settled = False
-        if level == hit:
-            break
-        level = spec[level, NEXT]
-    return settled

@@ -21,6 +21,7 @@ HOLDS = {"instructions": (0,), "data": (1, 2), "both": (0, 1, 2)}
 POLICIES = ("lru", "plru", "fifo", "random", "srrip")
 INCLUSIONS = ("neither", "inclusive", "exclusive")
 PREFETCHERS = ("none", "next-line", "stride")
+COHERENCE = ("none", "mesi")
 MOST_WAYS = 64
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -70,11 +71,17 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Caches and TLBs, first-level ones among them: `heads` are the places of the first caches and TLBs of
-    instructions and data (fetch, data, fetch by TLB, data by TLB), -1 where there is none."""
+    instructions and data (fetch, data, fetch by TLB, data by TLB), -1 where there is none. The caches that
+    each thread has for itself are kept `coherent`, or not."""
 
     name: str
     levels: tuple[Level, ...]
     heads: tuple[int, int, int, int]
+    coherent: bool = False
+
+    def keeps_coherent(self, level: Level) -> bool:
+        """Whether a level is one of those."""
+        return self.coherent and not (level.shared or level.tlb)
 
     @property
     def line(self) -> int:
@@ -111,7 +118,7 @@ def ready() -> list[str]:
 
 def read(data: Mapping[str, Any], where: str) -> Machine:
     """The machine that a TOML document describes. Raises LiveproError, which names `where` it was read."""
-    _known(data, ("name", "line", "cache", "tlb"), where)
+    _known(data, ("name", "line", "coherence", "cache", "tlb"), where)
     entries = [(entry, False) for entry in _list(data, "cache", where)]
     entries += [(entry, True) for entry in _list(data, "tlb", where)]
     if not entries:
@@ -132,7 +139,8 @@ def read(data: Mapping[str, Any], where: str) -> Machine:
     levels = tuple(_level(entry, tlb, line, names, f"{where}, {entry['name']}") for entry, tlb in entries)
     for level in levels:
         _check_next(level, levels, f"{where}, {level.name}")
-    return Machine(str(data.get("name", Path(where).stem)), levels, _heads(levels, where))
+    coherent = _one_of(data, "coherence", COHERENCE, where) == "mesi"
+    return Machine(str(data.get("name", Path(where).stem)), levels, _heads(levels, where), coherent)
 
 
 def _wrong(where: str, cause: str, remedy: str) -> LiveproError:
@@ -288,4 +296,6 @@ def _host() -> Machine:
                 **{"next": after[0] if after else "memory", "shared": depth == deepest > 2},
             }
         )
-    return read({"name": HOST, "line": found[0][2].line, "cache": caches}, "this machine")
+    return read(
+        {"name": HOST, "line": found[0][2].line, "coherence": "mesi", "cache": caches}, "this machine"
+    )

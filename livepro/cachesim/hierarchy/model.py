@@ -11,7 +11,7 @@ import numpy.typing as npt
 from livepro.cachesim.consumer import SimulatorConsumer
 from livepro.cachesim.hierarchy import levels as columns
 from livepro.cachesim.hierarchy.machine import HOST, machine
-from livepro.cachesim.hierarchy.state import HierarchyImage, misses_of
+from livepro.cachesim.hierarchy.state import HierarchyImage, events_of
 from livepro.cachesim.places import by_place, frames, functions_text
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.recorder import StreamImage
@@ -30,8 +30,14 @@ _STATS = {
     "useful": columns.USEFUL,
     "written_back": columns.WRITTEN_BACK,
     "invalidated": columns.INVALIDATED,
+    "taken": columns.TAKEN,
 }
 """What is told of each level."""
+
+
+TURN = 4096
+"""Words of the stream (about as many accesses) after which it is another thread's turn, where caches are
+coherent: what they do to each other depends on it. Less would make the program stop more often."""
 
 
 class HierarchySim(Analysis):
@@ -42,8 +48,8 @@ class HierarchySim(Analysis):
 
     def __init__(self, of: str = HOST) -> None:
         self.machine = machine(of)
-        self.events = ("Ir", "Dr", "Dw", *(name for _, _, name in misses_of(self.machine)))
-        """The events counted: executions, reads, writes, then misses by level and kind."""
+        self.events = events_of(self.machine)
+        self.turn = TURN if self.machine.coherent else 0
 
     def consumer(self, name: str, isa: Isa) -> SimulatorConsumer:
         """See `livepro.events.analysis.Analysis`."""
@@ -62,6 +68,8 @@ class HierarchySim(Analysis):
     ) -> dict[str, Any]:
         """The result, of the counts of each instruction by event and of the counters of `levels`."""
         lines, functions = by_place(table, program)
+        totals = dict(zip(self.events, table.sum(axis=0).tolist(), strict=True))
+        met = {"invalidated": totals["Inv"], "modified": int(memory[columns.MODIFIED])} if self.turn else None
         return {
             "machine": self.machine.name,
             "events": list(self.events),
@@ -75,7 +83,8 @@ class HierarchySim(Analysis):
                 "written": int(memory[columns.TO_MEMORY]),
                 "line": self.machine.line,
             },
-            "totals": dict(zip(self.events, table.sum(axis=0).tolist(), strict=True)),
+            "totals": totals,
+            **({"coherence": met} if met else {}),
             "functions": functions,
             "lines": lines,
         }
@@ -115,6 +124,11 @@ class HierarchySim(Analysis):
             f"memory: {read:,} lines of {memory['line']} bytes read, {written:,} written; "
             f"{memory['line'] * (read + written) / instructions:.4f} bytes an instruction"
         )
+        if "coherence" in result:
+            yield (
+                "coherence: {invalidated:,} copies invalidated by writes of other threads, {modified:,} "
+                "lines asked for that another thread had modified".format(**result["coherence"])
+            )
         yield f"Ir {result['totals']['Ir']:,}, Dr {result['totals']['Dr']:,}, Dw {result['totals']['Dw']:,}"
         most = sorted(result["events"][3:], key=lambda event: -result["totals"][event])
         shown = [event for event in result["events"][3:] if event in most[:5]]

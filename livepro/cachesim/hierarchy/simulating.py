@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from numba import njit
 
+from livepro.cachesim.hierarchy.asking import demand, prefetch
 from livepro.cachesim.hierarchy.levels import (
     ACCESSES,
+    COHERENT,
     DIRTY,
     EARLY,
     FETCH,
+    OWNED,
     PREFETCH,
     READ,
     STRIDE,
     THROUGH,
     WRITE,
-    demand,
     find,
-    prefetch,
     set_of,
     touch,
 )
@@ -79,7 +80,7 @@ def simulate(
     page_i, page_d = heads[4] - bits, heads[5] - bits
     latest[LINE] = -1  # what other threads did since may have taken it away
     strides = spec[first_d, PREFETCH] == STRIDE
-    through = spec[first_d, THROUGH] != 0
+    through, coherent = spec[first_d, THROUGH] != 0, spec[first_d, COHERENT] != 0
     repeated_reads = repeated_writes = 0
     for s in range(begin, stop):
         i, end = begins[s], ends[s]
@@ -143,7 +144,8 @@ def simulate(
                             )  # fmt: skip
                             hints[page % HINTS] = find(spec, tags, tlb_d, core, page)
                     at = find(spec, tags, first_d, core, line)
-                    if at >= 0 and not flags[at] & EARLY and (kind == READ or not through):
+                    alone = not coherent or (at >= 0 and flags[at] & OWNED)
+                    if at >= 0 and not flags[at] & EARLY and (kind == READ or (alone and not through)):
                         stat[first_d, ACCESSES + kind] += 1
                         touch(spec, ages, clock, first_d, set_of(spec, first_d, core, line), at)
                         if kind == WRITE:

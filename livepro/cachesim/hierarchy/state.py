@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from livepro.cachesim.counted import Counted, Fetches
 from livepro.cachesim.hierarchy import levels as columns
+from livepro.cachesim.hierarchy.asking import ACCESS_MODIFIED, LOST
 from livepro.cachesim.hierarchy.machine import HOLDS, INCLUSIONS, POLICIES, PREFETCHERS, Machine
 from livepro.cachesim.hierarchy.simulating import ENTRIES, HINTS, INSTRUCTION, LATEST, simulate
 from livepro.engines.stream.blocks import StaticTables
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 _KINDS = ("mi", "mr", "mw")
 """What stands behind a level's name in the events of its misses: of fetches, reads, writes."""
+
+
+_OTHERS = ("Hitm", "Inv")
+"""The events of a coherent machine: accesses to lines that another core has modified; copies of other cores
+that writes have invalidated."""
+
+
+def events_of(machine: Machine) -> tuple[str, ...]:
+    """The names of the events counted: executions, reads, writes, misses, what is met of other cores."""
+    misses = (name for _, _, name in misses_of(machine))
+    return ("Ir", "Dr", "Dw", *misses, *(_OTHERS if machine.coherent else ()))
 
 
 def misses_of(machine: Machine) -> list[tuple[int, int, str]]:
@@ -49,7 +61,7 @@ class Lines:
                 *(at[level.shared], 0 if level.shared else self._private, level.sets),
                 *(level.sets - 1 if not level.sets & level.sets - 1 else -1, level.ways),
                 *(POLICIES.index(level.policy), level.next, INCLUSIONS.index(level.inclusion)),
-                *(level.through, PREFETCHERS.index(level.prefetch), level.tlb),
+                *(level.through, PREFETCHERS.index(level.prefetch), level.tlb, machine.keeps_coherent(level)),
             )
             at[level.shared] += level.sets * level.ways
         self.inner = np.zeros((count, count), np.bool_)
@@ -64,7 +76,7 @@ class Lines:
         self.flags = np.zeros(self._shared, np.int64)
         self.clock = np.array([0, 1], np.int64)
         self.stat = np.zeros((count, columns.STATS), np.int64)
-        self.memory = np.zeros(2, np.int64)
+        self.memory = np.zeros(3, np.int64)
 
     def add_core(self) -> int:
         """The number of one more core, with empty caches."""
@@ -119,10 +131,13 @@ class HierarchyImage:
         self._lines = Lines(machine)
         pages = [machine.levels[head].line if head >= 0 else machine.line for head in machine.heads[2:]]
         self._heads = np.array([*machine.heads, *(size.bit_length() - 1 for size in pages)], np.int64)
-        self._columns = np.zeros((len(machine.levels), len(_KINDS)), np.int64)
+        self._columns = np.zeros((len(machine.levels) + 1, len(_KINDS)), np.int64)
         for column, (place, kind, _) in enumerate(misses_of(machine), 3):
             self._columns[place, kind] = column
-        self._counted = Counted(3 + len(misses_of(machine)))
+        events = events_of(machine)
+        if machine.coherent:
+            self._columns[-1, ACCESS_MODIFIED], self._columns[-1, LOST] = len(events) - 2, len(events) - 1
+        self._counted = Counted(len(events))
 
     def update(self, tables: StaticTables) -> None:
         """See `SimulatedImage`."""
