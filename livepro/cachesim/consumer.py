@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -54,20 +54,11 @@ class Simulator(Protocol):
         """The lines that the summary shows."""
 
 
-@runtime_checkable
-class Alternating(Protocol):
-    """A simulator to which it matters how often threads take turns."""
-
-    turn: int
-    """Words of a chunk of the stream, at most (0: it does not matter)."""
-
-
 class SimulatorConsumer:
     """Simulates all images of a run (`livepro.events.pump.Consumer`, `Divided`)."""
 
     def __init__(self, name: str, simulator: Simulator) -> None:
         self.name = name
-        self.turn = simulator.turn if isinstance(simulator, Alternating) else 0
         self._simulator = simulator
         self._turns = Turns()
         self._crew = Crew()

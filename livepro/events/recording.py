@@ -52,11 +52,16 @@ class Recording:
     """The analyses of one run."""
 
     def __init__(
-        self, consumers: Sequence[Consumer], cut: Cut | None = None, memory: int = DEFAULT_MEMORY
+        self,
+        consumers: Sequence[Consumer],
+        cut: Cut | None = None,
+        memory: int = DEFAULT_MEMORY,
+        turn: int = 0,
     ) -> None:
+        """`turn`: see `Analysis`."""
         self._cutter = None if cut is None else _cutter(cut)
         words = min(CHUNK_WORDS, memory // 8 // 2)
-        words = min([words, *(turn for turn in (getattr(each, "turn", 0) for each in consumers) if turn)])
+        words = min(words, turn or words)
         self.pump = Pump(consumers, memory, words, self._cutter)
         self.recorder = Recorder(self.pump, chunk_words=words)
         self._warnings: list[str] = []
@@ -82,6 +87,7 @@ class Recording:
         kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
         consumers: list[Consumer] = []
         tables = StreamBlocks(isa).tables()
+        turns = []
         for asked in analyses:
             if isinstance(asked, str):
                 name, analysis = find(asked)
@@ -89,6 +95,7 @@ class Recording:
                 name, analysis = asked.name or asked.__name__, asked()
             else:
                 name, analysis = asked.name or type(asked).__name__, asked
+            turns += [analysis.turn] if analysis.turn else []
             own = analysis.consumer(name, isa)
             if own is not None:
                 consumers.append(own)
@@ -99,7 +106,7 @@ class Recording:
             if sys.stderr.isatty() and time.monotonic() - began > 1:
                 print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
             consumers.append(States(kernel))
-        return cls(consumers, cut, DEFAULT_MEMORY if memory is None else memory)
+        return cls(consumers, cut, DEFAULT_MEMORY if memory is None else memory, min(turns) if turns else 0)
 
     def check(self, engine: str, isa: Isa, region: Region) -> str:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go
