@@ -33,6 +33,8 @@ ROWS = 1 << 20  # kernels do not ask whether there is room
 ORDINARY = (*SOME, "jump_table", "smc_immediate", "trap_flag")
 LATE = ("mov_ss",)
 """The instruction behind is executed in the same step, which a warning says."""
+LARGE = ("long_blocks",)
+"""Thousands of instructions of a block are stepped up to where a region begins within it."""
 
 
 class Told(Log):
@@ -53,7 +55,9 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
 
 def windows(*, long: bool) -> list[Any]:
     """Fixtures of one thread."""
-    chosen = [f for f in assembly() if f.name not in (*DIFFERENT, *LATE) and (f.name in ORDINARY) != long]
+    chosen = [
+        f for f in assembly() if f.name not in (*DIFFERENT, *LATE, *LARGE) and (f.name in ORDINARY) != long
+    ]
     chosen = [f for f in chosen if len(f.processes) == 1 and len(f.threads) < 2]
     return [pytest.param(f, id=f.name) for f in chosen if not (f.heavy or f.missing or f.varies)]
 
