@@ -51,8 +51,8 @@ class Analysis:
     """What it is called where it is not asked for by a name (default: the class's)."""
     shared: ClassVar[bool] = False
     turn: int = 0
-    """How often threads take turns: words of a chunk of the stream at most, about as many accesses (0: as is
-    fastest). It matters where one state sees several."""
+    """How often threads take turns, where there are several: words of a chunk of the stream at most, about as
+    many accesses (0: as is fastest). It matters where they share a state."""
     grows: ClassVar[tuple[str, ...]] = ()
     """Names of arrays with a row for each instruction, and one more: they get new rows (zeros) as new code is
     met, whatever number they begin with."""

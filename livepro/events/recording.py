@@ -61,9 +61,8 @@ class Recording:
         """`turn`: see `Analysis`."""
         self._cutter = None if cut is None else _cutter(cut)
         words = min(CHUNK_WORDS, memory // 8 // 2)
-        words = min(words, turn or words)
         self.pump = Pump(consumers, memory, words, self._cutter)
-        self.recorder = Recorder(self.pump, chunk_words=words)
+        self.recorder = Recorder(self.pump, chunk_words=words, turn=turn)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
 

@@ -81,7 +81,7 @@ def main(output: str, settings: str, *command: str) -> None:
     options = json.loads(settings)
     machine = isa.for_machine(platform.machine())
     sink = Sink()
-    recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16))
+    recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16), turn=options.get("turn", 0))
     kept = Path(options["kept"]) if "kept" in options else None
     engine = engine_class(options["engine"], machine.name)(machine, EngineOptions(stream=recorder, kept=kept))
     found = Session(engine, machine).run(

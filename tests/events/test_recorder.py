@@ -38,3 +38,14 @@ def test_many_threads_have_smaller_chunks() -> None:
         recorder.end(thread)
     assert recorder.share == 1 << 18
     assert Recorder(Nobody(), chunk_words=40).share == 40
+
+
+def test_threads_take_turns_as_soon_as_there_are_several() -> None:
+    recorder = Recorder(Nobody(), chunk_words=1 << 18, turn=4096)
+    machine, record = isa.for_machine("x86_64"), Mock(process=None)
+    recorder.thread(None, record, machine)  # type: ignore[arg-type]
+    assert recorder.share == 1 << 18
+    other = recorder.thread(None, record, machine)  # type: ignore[arg-type]
+    assert recorder.share == 4096
+    recorder.end(other)
+    assert recorder.share == 1 << 18

@@ -48,13 +48,15 @@ def instructions(events: list[list[Any]]) -> int:
     return sum(event[0] == "I" for event in events)
 
 
-def recorded(fixture: Fixture, program: Path, engine: str, output: Path, words: int) -> dict[str, Any]:
+def recorded(
+    fixture: Fixture, program: Path, engine: str, output: Path, words: int, turn: int
+) -> dict[str, Any]:
     """A run of the fixture, its stream as long as its counts.
 
     An interrupt makes a store-exclusive fail, and the program says by its exit status that it tried
     again: such a run has other events than one without, so it is made again until there was none."""
     for _ in range(10):
-        found = record(engine, [program, *fixture.args], output, chunk_words=words)
+        found = record(engine, [program, *fixture.args], output, chunk_words=words, turn=turn)
         counts = sorted(count for _, count in found["counts"])
         assert sorted(map(instructions, found["threads"])) == counts
         if not (fixture.varies and found["exit"]):
@@ -67,10 +69,11 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
         pytest.skip(f"the processor has no {' '.join(fixture.missing)}")
     program = builder.assembly(fixture)
     seen = {
-        name: recorded(fixture, program, engine, directory / name, words)
-        for name, engine, words in (
-            *((name, name, 1 << 16) for name in ENGINES),
-            ("small", ENGINES[-1], 40),  # a chunk is full again and again
+        name: recorded(fixture, program, engine, directory / name, words, turn)
+        for name, engine, words, turn in (
+            *((name, name, 1 << 16, 0) for name in ENGINES),
+            ("small", ENGINES[-1], 40, 0),  # a chunk is full again and again
+            ("turns", ENGINES[-1], 200, 50),  # and smaller while there are several threads
         )
     }
     for found in seen.values():

@@ -54,12 +54,15 @@ _LEAST_CHUNK = 1 << 13
 
 class Recorder:
     """The streams of a run. `chunk_words` is about how many words a thread collects before the sink
-    is given them, at most."""
+    is given them, at most; `turn` the same while there are several threads (0: no other)."""
 
-    def __init__(self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16) -> None:
+    def __init__(
+        self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16, turn: int = 0
+    ) -> None:
         self.sink = sink
         self.addresses = addresses
         self.chunk_words = chunk_words
+        self._turn = min(turn or chunk_words, chunk_words)
         self.words = 0
         self.chunks = 0
         self._running = 0
@@ -88,8 +91,10 @@ class Recorder:
 
     @property
     def share(self) -> int:
-        """How many words the thread that has just begun collects."""
-        return min(self.chunk_words, max(_LEAST_CHUNK, _ALL_CHUNKS // max(self._running, 1)))
+        """How many words a thread that begins to collect some collects."""
+        if self._running < 2:
+            return self.chunk_words
+        return min(self._turn, max(_LEAST_CHUNK, _ALL_CHUNKS // self._running))
 
     def end(self, thread: StreamThread) -> None:
         """A thread has ended, or is let go: all of it has been delivered."""

@@ -138,7 +138,7 @@ class StepTrace:
         self._pending = (-1, [])
         self._words.append(first)
         self._words += words
-        if len(self._words) >= self._recorder.chunk_words:
+        if len(self._words) >= self._recorder.share:
             self.flush()
 
     def flush(self) -> None:

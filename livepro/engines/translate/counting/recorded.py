@@ -39,10 +39,15 @@ class TranslateTrace:
         self._recorded: bool | None = None
         self._repeating: Any = None
         self._stepped: tuple[Fragment, int, list[tuple[Access, list[int]]]] | None = None
-        self._begin = layout.RECORDS_END // 8 - min(recorder.share, _LARGEST)
+        self._begin = self._first
         words[_AT] = self._begin * 8
 
     # -- the records in the area, as indices into `words`
+
+    @property
+    def _first(self) -> int:
+        """Where a chunk that is begun now begins."""
+        return layout.RECORDS_END // 8 - min(self._recorder.share, _LARGEST)
 
     @property
     def _end(self) -> int:
@@ -65,6 +70,7 @@ class TranslateTrace:
         """Give the sink the records up to `end`; what is behind moves to the front."""
         rest = self._words[end : self._end].copy()
         self._recorder.deliver(self._stream, self._words[self._begin : end].copy())
+        self._begin = self._first
         self._words[self._begin : self._begin + len(rest)] = rest
         self._words[_AT] = (self._begin + len(rest)) * 8
 
