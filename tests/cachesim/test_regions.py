@@ -49,32 +49,35 @@ class Seen(Analysis):
 EVENTS = ("Ir", "Bc", "Br", "bimodal_m", "ras_m")
 
 
-@pytest.mark.parametrize("engine", ["translate", "step", "block"])
+NUMBERS = [
+    # By branches.S: four turns, from an even ebx (36) on, of six instructions each, and one more in the
+    # two odd ones. The alternating branch is wrong each time, the loop's the first time only; the last of
+    # it leads to the place where the region ends.
+    ("start=5 stop=9", (26, 8, 4, 5, 0), 4),
+    # All but the first instruction and 36 turns: of those left 4 * 6 + 2, and the end.
+    ("start=37", (32, 8, 5, 6, 1), 5),
+    # The first instruction and two turns.
+    ("stop=3", (14, 4, 2, 3, 0), 2),
+    # The same three by numbers of instructions: one, and 26 for four turns.
+    ("skip=27 count=26", (26, 8, 4, 5, 0), 4),
+    ("skip=235", (32, 8, 5, 6, 1), 5),
+    ("count=14", (14, 4, 2, 3, 0), 2),
+    # The fifth turn's instructions are numbers 28 to 33: call, ret, test, jz, dec, jnz. The branch, which
+    # is taken and not known, with the one before it, alone, and with the one behind it; one that is no
+    # branch; the return, whose call was not seen.
+    ("skip=29 count=2", (2, 1, 0, 1, 0), 0),
+    ("skip=30 count=1", (1, 1, 0, 1, 0), 0),
+    ("skip=30 count=2", (2, 1, 0, 1, 0), 0),
+    ("skip=31 count=1", (1, 0, 0, 0, 0), 0),
+    ("skip=28 count=1", (1, 0, 1, 0, 1), 0),
+    ("start=5 skip=3 count=1", (1, 1, 0, 1, 0), 0),
+]
+"""Regions, what there is in them (`EVENTS`), and how many writes."""
+
+
 @pytest.mark.parametrize(
-    ("where", "wanted", "writes"),
-    [
-        # By branches.S: four turns, from an even ebx (36) on, of six instructions each, and one more in the
-        # two odd ones. The alternating branch is wrong each time, the loop's the first time only; the last of
-        # it leads to the place where the region ends.
-        ("start=5 stop=9", (26, 8, 4, 5, 0), 4),
-        # All but the first instruction and 36 turns: of those left 4 * 6 + 2, and the end.
-        ("start=37", (32, 8, 5, 6, 1), 5),
-        # The first instruction and two turns.
-        ("stop=3", (14, 4, 2, 3, 0), 2),
-        # The same three by numbers of instructions: one, and 26 for four turns.
-        ("skip=27 count=26", (26, 8, 4, 5, 0), 4),
-        ("skip=235", (32, 8, 5, 6, 1), 5),
-        ("count=14", (14, 4, 2, 3, 0), 2),
-        # The fifth turn's instructions are numbers 28 to 33: call, ret, test, jz, dec, jnz. The branch, which
-        # is taken and not known, with the one before it, alone, and with the one behind it; one that is no
-        # branch; the return, whose call was not seen.
-        ("skip=29 count=2", (2, 1, 0, 1, 0), 0),
-        ("skip=30 count=1", (1, 1, 0, 1, 0), 0),
-        ("skip=30 count=2", (2, 1, 0, 1, 0), 0),
-        ("skip=31 count=1", (1, 0, 0, 0, 0), 0),
-        ("skip=28 count=1", (1, 0, 1, 0, 1), 0),
-        ("start=5 skip=3 count=1", (1, 1, 0, 1, 0), 0),
-    ],
+    ("engine", "where", "wanted", "writes"),
+    [(engine, *row) for row in NUMBERS for engine in ("translate", "block" if "count" in row[0] else "step")],
 )
 def test_numbers_of_a_region(
     engine: str, where: str, wanted: tuple[int, ...], writes: int, builder: Builder, tmp_path: Path
