@@ -125,7 +125,10 @@ class TakingOver(ABC):
             if tid in self._told:
                 interrupt(tid)  # again: any stop makes the kernel forget it (ptrace_stop in kernel/signal.c)
             departs = event == ptrace.PTRACE_EVENT_EXIT and tid == process.pid and others_live(tid)
-            ptrace.call(ptrace.PTRACE_CONT, tid, 0, 0 if event else number)
+            if event:
+                ptrace.call(ptrace.PTRACE_CONT, tid)
+            else:
+                self.listener.signalled(TracedThread(tid, process, self.layout, born), number)
             if departs:
                 self._lost(tid)  # no status tells of a leader's end before that of all others
             return

@@ -163,7 +163,7 @@ def test_an_analysis_that_fails_leaves_the_program_unharmed(mine: Path, tmp_path
     assert (tmp_path / "out").read_text().split() == [*map(str, range(1, 21)), "done"]
 
 
-@pytest.mark.parametrize("more", [["--count", "1000"], ["--start-at", "main"]])
+@pytest.mark.parametrize("more", [["--count", "1000", "--interval-size", "100"], ["--start-at", "main"]])
 def test_what_does_not_go_with_recording_is_refused(more: list[str], tmp_path: Path) -> None:
     done = livepro("run", "--analysis", "split", *more, "--", "touch", tmp_path / "ran", cwd=tmp_path)
     assert done.returncode == 2

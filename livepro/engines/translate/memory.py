@@ -52,13 +52,14 @@ OWN_FILES = "/memfd:livepro"
 """How the path of a mapping of livepro's begins, and of a descriptor."""
 
 
-def run_to_trap(request: int, tid: int) -> bool:
+def run_to_trap(request: int, tid: int, traps: list[ptrace.SignalInfo]) -> bool:
     """Have a thread that livepro makes call something run, by a ptrace `request`, until it traps; returns
     whether it was told to stop meanwhile, by somebody who waits for that. Its signals are held off.
 
     Those that cannot be are blocked when they come, and let through: each goes back into the queue, with
-    all it carries (ptrace_signal in kernel/signal.c). SIGSTOP cannot even be blocked: it stops the process,
-    and the thread runs on all the same.
+    all it carries (ptrace_signal in kernel/signal.c). With SIGTRAP blocked, the trap would have the kernel
+    forget its handler: those that somebody sends are added to `traps`, to be sent again once the thread has
+    its own mask. SIGSTOP cannot even be blocked: it stops the process, and the thread runs on all the same.
     """
     interrupted, passed = False, 0
     while True:
@@ -69,8 +70,12 @@ def run_to_trap(request: int, tid: int) -> bool:
             interrupted |= stop_event(status) == ptrace.PTRACE_EVENT_STOP
             continue
         number = stop_signal(status)
-        if number == signal.SIGTRAP and not sent(tid):
-            return interrupted
+        if number == signal.SIGTRAP:
+            info = ptrace.signal_info(tid)
+            if info is None or not sent(tid):
+                return interrupted
+            traps.append(info)
+            continue
         if number != signal.SIGSTOP:
             ptrace.set_signal_mask(tid, ptrace.signal_mask(tid) | 1 << number - 1)
         passed = number

@@ -58,7 +58,7 @@ class CacheOpener:
         # At the exec stop the kernel has yet to store that call's result: let it leave the call.
         mask = ptrace.signal_mask(thread.tid)
         ptrace.set_signal_mask(thread.tid, memory.HELD_OFF)
-        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid)
+        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid, [])
         ptrace.set_signal_mask(thread.tid, mask)
         if interrupted:
             ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)

@@ -110,14 +110,14 @@ class SignalDelivery:
         return self._isa.rewind_call(state.thread.registers())
 
     def signalled(self, thread: TracedThread, number: int) -> None:
+        if number == signal.SIGTRAP:
+            self._handlers.tell(thread, self._table.spaces.get(thread.process))
         state = self._table.states.get(thread.tid)
         if state is None:
             run_free(thread, number)
             return
         tid = thread.tid
         state.taking = 0
-        if number == signal.SIGTRAP:
-            self._handlers.tell(state)
         caught = self._syscalls.actions[thread.process].caught(tid, number)
         if state.mode is Mode.SETTLING:
             self.translation.signalled(state, number, caught)

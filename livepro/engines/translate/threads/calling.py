@@ -8,6 +8,8 @@ has an instruction of livepro's own for it.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from typing import Any
 
 from livepro.engines.translate.memory import (
@@ -21,12 +23,14 @@ from livepro.engines.translate.translator.backend import Backend
 from livepro.errors import LiveproError
 from livepro.isa.access import ALL_64
 from livepro.isa.base import Isa
-from livepro.linux import ptrace
+from livepro.linux import ptrace, vm
 from livepro.linux.wait import stop_event
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
 from livepro.tracee.stops import next_stop
+
+_TO_THREAD = -6  # SI_TKILL: include/uapi/asm-generic/siginfo.h
 
 
 def find_gadget(process: TracedProcess, instruction: bytes) -> int:
@@ -52,16 +56,18 @@ def find_gadget(process: TracedProcess, instruction: bytes) -> int:
 class StoppedThreadCalls:
     """Makes system calls as thread `tid` of a process, which is stopped.
 
-    `layout` names the registers; `gadget` is where a system call instruction stands.
+    `gadget` is where a system call instruction stands.
     """
 
-    def __init__(self, process: TracedProcess, tid: int, layout: Any, backend: Backend, gadget: int) -> None:
+    def __init__(self, process: TracedProcess, tid: int, isa: Isa, backend: Backend, gadget: int) -> None:
         self.tid = tid
         self._process = process
-        self._layout = layout
+        self._layout = isa.registers
+        self._telling = isa.syscalls.numbers["tgkill"]
         self._backend = backend
         self._gadget = gadget
         self._interrupted = False
+        self._traps: list[ptrace.SignalInfo] = []
 
     def call(self, number: int, *arguments: int) -> int:
         """Make one system call; returns its result. The thread is then in the stop of a trap.
@@ -86,7 +92,18 @@ class StoppedThreadCalls:
             if self._interrupted:
                 with contextlib.suppress(ProcessLookupError):
                     ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # again: that stop was somebody's
+            self._send_again()
         return check_result(result, number, tid)
+
+    def _send_again(self) -> None:
+        """Send each SIGTRAP again that somebody has sent meanwhile: to the thread, or to the process."""
+        traps, self._traps = self._traps, []
+        for info in traps:
+            with contextlib.suppress(ProcessLookupError):
+                if info.code == _TO_THREAD:
+                    vm.send(self._telling, self._process.pid, self.tid, signal.SIGTRAP)
+                else:
+                    os.kill(self._process.pid, signal.SIGTRAP)
 
     def _carry_out(self) -> Any:
         """Have the call made; the registers behind it."""
@@ -97,7 +114,7 @@ class StoppedThreadCalls:
 
     def _run(self, request: int) -> Any:
         """Have the thread run by a ptrace `request` until it traps; its registers then."""
-        self._interrupted |= run_to_trap(request, self.tid)
+        self._interrupted |= run_to_trap(request, self.tid, self._traps)
         return ptrace.get_registers(self.tid, self._layout.structure)
 
 
@@ -125,7 +142,7 @@ class TargetCalls:
         """Means to make system calls as a stopped thread of a process, which is in its own code."""
         if process not in self._gadgets:
             self.look_ahead(process)
-        return StoppedThreadCalls(process, tid, self._isa.registers, self._backend, self._gadgets[process])
+        return StoppedThreadCalls(process, tid, self._isa, self._backend, self._gadgets[process])
 
     def sharing(self, thread: TracedThread, gadget: int) -> Sharing:
         """Means to map more of livepro's memory, through a stopped thread; `gadget` is where there is a
@@ -145,7 +162,7 @@ class TargetCalls:
 
     def through(self, thread: TracedThread, gadget: int) -> GadgetCalls:
         """Means to make system calls as a stopped thread, through livepro's gadget in its process."""
-        return GadgetCalls(thread.process, thread.tid, self._isa.registers, self._backend, gadget)
+        return GadgetCalls(thread.process, thread.tid, self._isa, self._backend, gadget)
 
 
 def is_event(info: ptrace.SignalInfo) -> bool:
