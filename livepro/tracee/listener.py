@@ -36,7 +36,7 @@ class Listener(Protocol):
         """A SIGTRAP stop: a step, a breakpoint, or the program's own trap."""
 
     def signalled(self, thread: TracedThread, number: int) -> None:
-        """A signal is about to be delivered, maybe to a thread that is yet to be taken over; resume with it."""
+        """A signal is about to be delivered, maybe to a thread yet to be taken over; resume with it."""
 
     def called(self, thread: TracedThread) -> None:
         """An end of a system call, of a thread that was resumed to stop at both."""
