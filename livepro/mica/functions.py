@@ -39,9 +39,9 @@ def by_function(threads: list[Characterised], facts: Facts, program: Program) ->
             asked.add(name)
     if not asked:
         return []
-    sites = facts.sites[:count]
+    sites = facts.sites[:count]  # what a forked child has met since is not known here
     first = np.full(facts.sites_known, -1, np.int64)
-    first[sites[::-1]] = np.arange(count)[::-1]  # an instruction of each address
+    first[sites[::-1]] = np.arange(len(sites))[::-1]  # an instruction of each address
     rows = np.flatnonzero(itypes)
     places: dict[int, tuple[str, str]] = {}
 
