@@ -108,16 +108,15 @@ class TestTranslateAttach(AttachContract):
     def test_traps_are_sent_while_it_is_attached_to(self, builder: Builder) -> None:
         """The program died of them: a thread that made a call for livepro, and one yet to be taken over, took
         them when the kernel had forgotten the handler."""
-        for _ in range(3):
-            with Target(builder.hosted("attach_trap")) as target:
-                tracing = command_line(target.pid, "--engine", self.engine, "-q")
-                eventually(lambda pid=target.pid: proc.tracer(pid), "nobody attaches")
-                for _ in range(5):
-                    os.kill(target.pid, signal.SIGTRAP)
-                    eventually(lambda pid=target.pid: not int(proc.status_field(pid, "ShdPnd"), 16))
-                tracing.send_signal(signal.SIGINT)
-                assert tracing.communicate(timeout=TIMEOUT) == ("", "")
-                assert target.end() == (0, "wrong 0\n", "")
+        with Target(builder.hosted("attach_trap")) as target:
+            tracing = command_line(target.pid, "--engine", self.engine, "-q")
+            eventually(lambda: proc.tracer(target.pid), "nobody attaches")
+            for _ in range(5):
+                os.kill(target.pid, signal.SIGTRAP)
+                eventually(lambda: not int(proc.status_field(target.pid, "ShdPnd"), 16))
+            tracing.send_signal(signal.SIGINT)
+            assert tracing.communicate(timeout=TIMEOUT) == ("", "")
+            assert target.end() == (0, "wrong 0\n", "")
 
     def test_let_go_while_two_threads_change_handlers(
         self, builder: Builder, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ import pytest
 from livepro.engines.translate import backend_for
 from livepro.engines.translate.threads.calling import GadgetCalls
 from livepro.isa import for_machine
+from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace, vm
 from livepro.linux.wait import WALL, stop_signal
 from livepro.tracee import TracedProcess, TracedThread
@@ -34,27 +35,44 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     child.wait()
 
 
-def test_signals_that_arrive_during_a_call_keep_what_they_carry(sleeper: subprocess.Popen[bytes]) -> None:
-    """A queued signal has its sender's value and code, and its place in the order."""
-    isa = for_machine(platform.machine())
-    pid = sleeper.pid
+@pytest.fixture
+def blocking() -> Iterator[int]:
+    """A program (its pid) that handles SIGTRAP and blocks it."""
+    code = "import signal\nsignal.signal(signal.SIGTRAP, print)\n"
+    code += "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])\nprint(flush=True)\nsignal.pause()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child.pid
+        child.kill()
+
+
+def stopped(pid: int) -> tuple[Isa, TracedThread, GadgetCalls, int, bytes, bytes]:
+    """The only thread of a process, stopped, and means to make calls as it, through a gadget at an address
+    where the bytes given have been; its registers."""
+    isa, backend = for_machine(platform.machine()), backend_for(platform.machine())
     ptrace.call(ptrace.PTRACE_SEIZE, pid)
     ptrace.call(ptrace.PTRACE_INTERRUPT, pid)
     os.waitpid(pid, WALL)
-    thread = TracedThread(pid, TracedProcess(pid, os.getpid(), 0, ("sleep",), 0), isa.registers)
+    thread = TracedThread(pid, TracedProcess(pid, os.getpid(), 0, ("program",), 0), isa.registers)
     before = bytes(thread.registers())
     gadget = getattr(thread.registers(), isa.registers.pc)
-    backend = backend_for(platform.machine())
-    text = backend.gadget
-    kept = thread.read(gadget, len(text))
-    thread.write(gadget, text)
+    kept = thread.read(gadget, len(backend.gadget))
+    thread.write(gadget, backend.gadget)
+    return isa, thread, GadgetCalls(thread.process, pid, isa, backend, gadget), gadget, kept, before
+
+
+def test_signals_that_arrive_during_a_call_keep_what_they_carry(sleeper: subprocess.Popen[bytes]) -> None:
+    """A queued signal has its sender's value and code, and its place in the order."""
+    pid = sleeper.pid
+    isa, thread, calls, gadget, kept, before = stopped(pid)
     sigqueue = ctypes.CDLL(None).sigqueue
     sigqueue.argtypes = (ctypes.c_int, ctypes.c_int, _Value)
     for number in (_NUMBER, _NUMBER + 1):
         assert sigqueue(pid, signal.SIGRTMIN, _Value(number=number)) == 0
     close = isa.syscalls.numbers["close"]
     with pytest.raises(OSError, match="Bad file descriptor"):
-        GadgetCalls(thread.process, pid, isa, backend, gadget).call(close, 9999)
+        calls.call(close, 9999)
     thread.write(gadget, kept)
     assert bytes(thread.registers()) == before
     for number in (_NUMBER, _NUMBER + 1):
@@ -67,29 +85,15 @@ def test_signals_that_arrive_during_a_call_keep_what_they_carry(sleeper: subproc
 
 
 @pytest.mark.parametrize("to", ["process", "thread"])
-def test_traps_that_are_sent_during_a_call_leave_their_handler(to: str) -> None:
+def test_traps_that_are_sent_during_a_call_leave_their_handler(to: str, blocking: int) -> None:
     """The kernel forgets it when a thread runs into a trap that has SIGTRAP blocked."""
-    isa = for_machine(platform.machine())
-    code = "import signal, time\nsignal.signal(signal.SIGTRAP, print)\n"
-    code += "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])\nprint(flush=True)\ntime.sleep(30)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        pid = child.pid
-        ptrace.call(ptrace.PTRACE_SEIZE, pid)
-        ptrace.call(ptrace.PTRACE_INTERRUPT, pid)
-        os.waitpid(pid, WALL)
-        thread = TracedThread(pid, TracedProcess(pid, os.getpid(), 0, ("python",), 0), isa.registers)
-        gadget = getattr(thread.registers(), isa.registers.pc)
-        backend = backend_for(platform.machine())
-        thread.write(gadget, backend.gadget)
-        if to == "process":
-            os.kill(pid, signal.SIGTRAP)
-        else:
-            vm.send(isa.syscalls.numbers["tgkill"], pid, pid, signal.SIGTRAP)
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            GadgetCalls(thread.process, pid, isa, backend, gadget).call(isa.syscalls.numbers["close"], 9999)
-        bit = 1 << signal.SIGTRAP - 1
-        assert int(proc.status_field(pid, "SigCgt"), 16) & bit
-        assert int(proc.status_field(pid, "ShdPnd" if to == "process" else "SigPnd"), 16) & bit
-        child.kill()
+    isa, _, calls, *_ = stopped(blocking)
+    if to == "process":
+        os.kill(blocking, signal.SIGTRAP)
+    else:
+        vm.send(isa.syscalls.numbers["tgkill"], blocking, blocking, signal.SIGTRAP)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        calls.call(isa.syscalls.numbers["close"], 9999)
+    bit = 1 << signal.SIGTRAP - 1
+    assert int(proc.status_field(blocking, "SigCgt"), 16) & bit
+    assert int(proc.status_field(blocking, "ShdPnd" if to == "process" else "SigPnd"), 16) & bit

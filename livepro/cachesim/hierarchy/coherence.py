@@ -29,7 +29,11 @@ from livepro.cachesim.hierarchy.levels import (
 
 @njit(nogil=True, cache=True)
 def write_back(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line):
-    """A core gives what it has modified in a private level to what is behind its private levels."""
+    """A core gives what it has modified in a private level (-1: in none) to what is behind its private ones:
+    whether there was anything, since somebody has asked for it."""
+    if level < 0:
+        return False
+    memory[MODIFIED] += 1
     stat[level, WRITTEN_BACK] += 1
     while level >= 0 and spec[level, COHERENT]:
         level = spec[level, NEXT]
@@ -37,6 +41,7 @@ def write_back(spec, inner, cores, tags, ages, flags, clock, stat, memory, level
         memory[TO_MEMORY] += 1
     else:
         put(spec, inner, cores, tags, ages, flags, clock, stat, memory, level, core, line, DIRTY)
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -56,12 +61,9 @@ def claim(spec, inner, cores, tags, ages, flags, clock, stat, memory, core, line
                     if found & DIRTY and dirty_in < 0:
                         dirty_in = level
         losers += had
-        if dirty_in >= 0:
-            modified += 1
-            memory[MODIFIED] += 1
-            write_back(
-                spec, inner, cores, tags, ages, flags, clock, stat, memory, dirty_in, other, line
-            )  # fmt: skip
+        modified += write_back(
+            spec, inner, cores, tags, ages, flags, clock, stat, memory, dirty_in, other, line
+        )  # fmt: skip
     return losers, modified
 
 
@@ -81,10 +83,7 @@ def share(spec, inner, cores, tags, ages, flags, clock, stat, memory, core, line
                     if flags[slot] & DIRTY and dirty_in < 0:
                         dirty_in = level
                     flags[slot] &= ~(DIRTY | OWNED)
-        if dirty_in >= 0:
-            modified += 1
-            memory[MODIFIED] += 1
-            write_back(
-                spec, inner, cores, tags, ages, flags, clock, stat, memory, dirty_in, other, line
-            )  # fmt: skip
+        modified += write_back(
+            spec, inner, cores, tags, ages, flags, clock, stat, memory, dirty_in, other, line
+        )  # fmt: skip
     return modified

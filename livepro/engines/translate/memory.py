@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from livepro.engines.translate import layout
 from livepro.errors import LiveproError
-from livepro.linux import ptrace
+from livepro.linux import ptrace, vm
 from livepro.linux.proc import AddressSpace, Memory, address_space
 from livepro.linux.wait import stop_event, stop_signal
 from livepro.tracee.descriptors import room_for_another
@@ -45,6 +45,7 @@ NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """Errors that say that a process can take no more memory of livepro's: for descriptors, or addresses."""
 
 _NAME = b"livepro\0"
+_TO_THREAD = -6  # SI_TKILL: include/uapi/asm-generic/siginfo.h
 _ERRORS = (1 << 64) - 4095  # system calls return -errno
 
 
@@ -79,6 +80,17 @@ def run_to_trap(request: int, tid: int, traps: list[ptrace.SignalInfo]) -> bool:
         if number != signal.SIGSTOP:
             ptrace.set_signal_mask(tid, ptrace.signal_mask(tid) | 1 << number - 1)
         passed = number
+
+
+def send_again(tgkill: int, pid: int, tid: int, traps: list[ptrace.SignalInfo]) -> None:
+    """Send each SIGTRAP again that `run_to_trap` has kept from thread `tid` of process `pid`: to whom it was
+    sent. `tgkill` is the number of that system call. Raises OSError."""
+    for info in traps:
+        with contextlib.suppress(ProcessLookupError):
+            if info.code == _TO_THREAD:
+                vm.send(tgkill, pid, tid, signal.SIGTRAP)
+            else:
+                os.kill(pid, signal.SIGTRAP)
 
 
 def check_result(result: int, number: int, tid: int) -> int:

@@ -58,8 +58,10 @@ class CacheOpener:
         # At the exec stop the kernel has yet to store that call's result: let it leave the call.
         mask = ptrace.signal_mask(thread.tid)
         ptrace.set_signal_mask(thread.tid, memory.HELD_OFF)
-        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid, [])
+        traps: list[ptrace.SignalInfo] = []
+        interrupted = memory.run_to_trap(ptrace.PTRACE_SINGLESTEP, thread.tid, traps)
         ptrace.set_signal_mask(thread.tid, mask)
+        memory.send_again(self._numbers["tgkill"], thread.process.pid, thread.tid, traps)
         if interrupted:
             ptrace.call(ptrace.PTRACE_INTERRUPT, thread.tid)
         entry = self._pc.of(thread.tid)

@@ -8,8 +8,6 @@ has an instruction of livepro's own for it.
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 from typing import Any
 
 from livepro.engines.translate.memory import (
@@ -18,19 +16,18 @@ from livepro.engines.translate.memory import (
     Sharing,
     check_result,
     run_to_trap,
+    send_again,
 )
 from livepro.engines.translate.translator.backend import Backend
 from livepro.errors import LiveproError
 from livepro.isa.access import ALL_64
 from livepro.isa.base import Isa
-from livepro.linux import ptrace, vm
+from livepro.linux import ptrace
 from livepro.linux.wait import stop_event
 from livepro.tracee import TracedProcess, TracedThread
 from livepro.tracee.lending import lent
 from livepro.tracee.seccomp import unfiltered
 from livepro.tracee.stops import next_stop
-
-_TO_THREAD = -6  # SI_TKILL: include/uapi/asm-generic/siginfo.h
 
 
 def find_gadget(process: TracedProcess, instruction: bytes) -> int:
@@ -92,18 +89,9 @@ class StoppedThreadCalls:
             if self._interrupted:
                 with contextlib.suppress(ProcessLookupError):
                     ptrace.call(ptrace.PTRACE_INTERRUPT, tid)  # again: that stop was somebody's
-            self._send_again()
+            traps, self._traps = self._traps, []
+            send_again(self._telling, self._process.pid, tid, traps)
         return check_result(result, number, tid)
-
-    def _send_again(self) -> None:
-        """Send each SIGTRAP again that somebody has sent meanwhile: to the thread, or to the process."""
-        traps, self._traps = self._traps, []
-        for info in traps:
-            with contextlib.suppress(ProcessLookupError):
-                if info.code == _TO_THREAD:
-                    vm.send(self._telling, self._process.pid, self.tid, signal.SIGTRAP)
-                else:
-                    os.kill(self._process.pid, signal.SIGTRAP)
 
     def _carry_out(self) -> Any:
         """Have the call made; the registers behind it."""

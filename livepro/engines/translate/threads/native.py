@@ -66,6 +66,7 @@ class NativeStepper:
         self._inprocess = inprocess
         self._debuggers = debuggers
         self._onward = onward
+        self._quirks: dict[bytes, Quirk] = {}  # of instructions that have been stepped
 
     def begin(self, state: TranslatedThread, stop: NativeStop) -> None:
         """Step the instruction that the stop stands for at its own address."""
@@ -193,8 +194,11 @@ class NativeStepper:
     def _forget_step(self, thread: TracedThread, block: Fragment, index: int) -> None:
         """Take away what a step over an instruction (no system call) leaves for the program to see."""
         first, behind = block.source.offsets[index : index + 2]
-        code = self._isa.decode_block(block.source.code[first:behind], block.source.pc + first)
-        self._isa.after_step(code.quirks[0], thread)
+        encoding = block.source.code[first:behind]
+        quirk = self._quirks.get(encoding)
+        if quirk is None:
+            quirk = self._quirks[encoding] = self._isa.decode_block(encoding, block.source.pc).quirks[0]
+        self._isa.after_step(quirk, thread)
         registers = thread.registers()
         if self._isa.stop_stepping(registers):
             thread.set_registers(registers)

@@ -124,6 +124,8 @@ class Emitter(CounterEmitter):
             if counter < 0:
                 counter, borrows = len(facts_of) - 2, 16
             special = [*special[:-1], len(facts_of) - 2]  # both instructions in one
+        early: dict[int, int] = {}
+        resumes: dict[int, int] = {}
         number = -1
         start = 0  # where the run of instructions not yet copied begins
         for index in (
@@ -139,10 +141,10 @@ class Emitter(CounterEmitter):
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
             if recording is not None and plan is not None and index in plan.before:
-                emitted.early = {**emitted.early, index: len(out)}
+                early[index] = len(out)
                 recording.add(emitted, plan, plan.before[index])
             if len(out) > front:
-                emitted.resumes = {**emitted.resumes, index: front}
+                resumes[index] = front
             if plan is not None and index in plan.stepped:
                 runs.append((index, len(out)))
                 self._native(emitted, index)
@@ -183,6 +185,8 @@ class Emitter(CounterEmitter):
                 self._terminator(emitted, block, facts, encoding, at, slot, counts=counter == -1)
             runs.append((index + 1, len(out)))
         out += code[start : offsets[-1]]
+        if resumes:
+            emitted.early, emitted.resumes = early, resumes
         if block.cut:
             emitted.falls = block.end
         return emitted
