@@ -10,10 +10,13 @@ DESCRIPTION = """\
 Say what works on this machine: may processes be traced, which engines can run,
 which libraries and SIMD sets there are. The status is 0 if `livepro run` can
 work here, else 1, with what to do about it. With `--tests`: which packages are
-there that livepro's own tests need; the status is 1 if any is missing.
+there that livepro's own tests need; the status is 1 if any is missing. With
+`--prepare`: compile what translates new code, which else happens in the
+background of the first run that needs it.
 
   livepro doctor
-  livepro doctor --tests"""
+  livepro doctor --tests
+  livepro doctor --prepare"""
 
 
 def parser() -> Parser:
@@ -22,12 +25,18 @@ def parser() -> Parser:
     parser.add_argument(
         "--tests", action="store_true", help="look for what livepro's own tests need, instead"
     )
+    parser.add_argument("--prepare", action="store_true", help="compile what translates new code, instead")
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the findings on standard output; 0 if a run is possible, or nothing is missing, else 1."""
-    if parser().parse_args(argv).tests:
+    args = parser().parse_args(argv)
+    if args.prepare:
+        from livepro.doctor.preparing import prepare
+
+        return prepare()
+    if args.tests:
         from livepro.doctor.packages import missing
 
         return 1 if missing() else 0

@@ -1,6 +1,7 @@
-"""Allowances however short an interval is: as a rule only long ones are worth them.
+"""What the engine does only where it pays, done always: allowances, and compiled code that translates.
 
-Where options of `livepro.run` come from a test, `"allowing": true` among them asks for that.
+Where options of `livepro.run` come from a test, `"allowing": true` and `"compiled": true` among them ask for
+that.
 """
 
 from __future__ import annotations
@@ -19,8 +20,18 @@ def allow_always() -> None:
     budget.FEW = refilling.FEW = 20
 
 
+def compile_always() -> None:
+    """From the first block of each module on, in this process."""
+    from livepro.engines.translate.translator import compiled
+    from livepro.engines.translate.translator.x86_64.compiler import Compiler
+
+    compiled.WORTH, Compiler.waits = 0, False
+
+
 def heeded(options: dict[str, Any]) -> dict[str, Any]:
-    """The options without that one, which is done."""
+    """The options without these, which are done."""
     if options.pop("allowing", False):
         allow_always()
+    if options.pop("compiled", False):
+        compile_always()
     return options

@@ -46,6 +46,14 @@ class Evicting(Runner):
         return super().__call__(*command, cache=False, cache_size=TINY if tiny else SMALL, **options)
 
 
+class Compiled(Runner):
+    """Runs commands twice, whose modules compiled code translates: the second time from what it has made."""
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        super().__call__(*command, compiled=True, **options)
+        return super().__call__(*command, compiled=True, **options)
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for translations that the tests share, as runs do."""
@@ -58,6 +66,18 @@ class TestTranslateKept(EngineContract):
     @pytest.fixture
     def run(self, tmp_path: Path, kept: Path) -> Runner:
         return RunTwice(self.engine, tmp_path, cache=str(kept))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="blocks are translated in Python there")
+@pytest.mark.long
+class TestTranslateCompiled(EngineContract):
+    """Compiled code translates what it can. (In the ordinary suite `test_translate_compiled`.)"""
+
+    engine = "translate"
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Runner:
+        return Compiled(self.engine, tmp_path, cache=str(tmp_path / "kept"))
 
 
 @pytest.mark.long

@@ -151,6 +151,8 @@ class TranslateEngine(Engine):
             if collecting:
                 gc.enable()
         self.finish()
+        if self.opener.compiler is not None:
+            self.opener.compiler.close()
         self.stats |= self._statistics.document(self.stops.count, self.room.seconds, self.runner.missed)
 
     # -- processes

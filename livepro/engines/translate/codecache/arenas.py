@@ -146,6 +146,14 @@ class CacheMemory:
             raise KeyError(hex(address))
         return cache
 
+    def made_at(self, address: int) -> Cache:
+        """The cache that holds a fragment, be it dropped but not given up."""
+        cache = self.caches.at(address)
+        if (cache is None or not cache.batches) and self.flushed is not None:
+            cache = self.flushed.cache_at(address)
+        assert cache is not None
+        return cache
+
     def fixed_near(self, address: int) -> Cache:
         """Where something that outlives generations can be, near an address if there is such a place."""
         files = sorted(self.files, key=lambda cache_file: abs(cache_file.file.base - address))

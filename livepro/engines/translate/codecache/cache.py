@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.codecache.compiled_code import Batch, CodeText, CompiledCode, batch_of
 from livepro.engines.translate.codecache.fragment import Fragment, Place
 from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.memory import SharedFile
@@ -20,6 +22,9 @@ from livepro.linux.proc import Mapping
 _SPARE = 1 << 16  # bytes left at the end of each part
 LARGEST_FRAGMENT = _SPARE - (1 << 12)
 """Bytes that one fragment may have, with its comparison: what is left is for a landing and branches."""
+Array = npt.NDArray[np.int64]
+_NO_PAIRS = np.zeros((0, 2), np.int64)
+
 FIXED = 1 << 16
 """Bytes at the end of each file for what is there for as long as the file is."""
 SMALLEST = 8 * _SPARE
@@ -34,6 +39,26 @@ class Record:
         self.links: list[tuple[int, int]] = []
         self.landings: list[tuple[int, int, int, bool]] = []
         self.tables: list[int] = []
+        self._made_fields: list[Array] = []
+        self._made_links: list[Array] = []
+
+    def made(self, fields: Array, links: Array) -> None:
+        """Compiled code has made these fields (kind, position) and links (field, target)."""
+        self._made_fields.append(fields)
+        self._made_links.append(links)
+
+    def all_fields(self) -> dict[Field, Array]:
+        """The positions of all fields, by kind (int64)."""
+        made = np.concatenate([_NO_PAIRS, *self._made_fields])
+        out = {}
+        for kind in Field:
+            mine = np.array(self.fields.get(kind, ()), np.int64)
+            out[kind] = np.concatenate((mine, made[made[:, 0] == kind, 1]))
+        return out
+
+    def all_links(self) -> Array:
+        """All links: fields and their targets (int64)."""
+        return np.concatenate([np.array(self.links, np.int64).reshape(-1, 2), *self._made_links])
 
     def copy(self) -> Record:
         """The same for a forked child to go on with."""
@@ -43,6 +68,7 @@ class Record:
         other.links = self.links.copy()
         other.landings = self.landings.copy()
         other.tables = self.tables.copy()
+        other._made_fields, other._made_links = self._made_fields.copy(), self._made_links.copy()
         return other
 
 
@@ -83,6 +109,12 @@ class Cache:
         self.module = module
         self.key = key
         self.stale = False
+        self.text: CodeText | None = None
+        self.compiled: CompiledCode | None = None
+        self.batches: list[Batch] = []
+        self.seen = 0, 0, 0
+        self.forked = 0
+        self.left: set[int] = set()
         self.record = Record()
         self.persisted: PersistedModule | None = None
         self.first_slot = self.first_cell = 0
@@ -103,6 +135,9 @@ class Cache:
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
         child.stale = self.stale
+        child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks)
+        if self.compiled is not None:
+            child.links = links_of(self.record)
         return child
 
     @property
@@ -133,6 +168,42 @@ class Cache:
         first, end = np.searchsorted(targets, (pc - self.module.start, pc - self.module.start + 1))
         return [int(field) + self.base for field in self.persisted.link_fields[first:end]]
 
+    def compiled_links(self, pc: int) -> Sequence[int]:
+        """The same, as far as compiled code has made them."""
+        if self.compiled is None or self.module is None:
+            return ()
+        return [field + self.base for field in self.compiled.links_to(pc - self.module.start)]
+
+    def forget_compiled(self) -> None:
+        """Compiled code goes by what is no longer so: what it makes of this module begins anew."""
+        if self.compiled is not None:
+            self.links, self.compiled, self.forked = links_of(self.record), None, len(self.blocks)
+
+    def made_within(self, start: int, end: int) -> list[int]:
+        """The program's addresses of the blocks that compiled code has made which overlap [start, end)."""
+        if not self.batches or self.module is None:
+            return []
+        blocks = np.concatenate([batch.blocks for batch in self.batches])
+        pcs = blocks[:, 0] + self.module.start
+        found: list[int] = pcs[(pcs < end) & (start < pcs + blocks[:, 4])].tolist()
+        return found
+
+    def made_parts(self, row: int) -> tuple[int, bytes, bytes]:
+        """The address and bytes of a block that compiled code has made, and the sizes of its instructions."""
+        assert self.module is not None
+        assert self.text is not None
+        known = batch_of(self.batches, row)[1]
+        offset, size = int(known[0]), int(known[4])
+        code = self.text.code[offset : offset + size].tobytes()
+        return offset + self.module.start, code, self.text.steps(offset, int(known[3]))
+
+    def _bytes_of(self, row: int) -> int:
+        """The bytes of a fragment that has not been looked into."""
+        if row < self.kept:
+            assert self.persisted is not None
+            return int(self.persisted.sizes[row])
+        return int(batch_of(self.batches, row)[1][2])
+
     def show(self, synchronise: Callable[[Any, int, int], None]) -> None:
         """Let the processors see what has been added since the last time (`Backend.synchronise`)."""
         synchronise(self.map, self.seen_hot - self.base, self.hot - self.base)
@@ -148,8 +219,7 @@ class Cache:
             return None
         block = self.blocks[at]
         if block is None:
-            assert self.persisted is not None
-            if address - self.starts[at] >= int(self.persisted.sizes[at]):
+            if address - self.starts[at] >= self._bytes_of(at):
                 return None
             block = self.recall(self, at)
         within = address - block.start
@@ -187,6 +257,14 @@ class Cache:
             return None
         index = min(bisect_left(block.marks, cold.back), len(block.source.facts) - 1)
         return Place(block, index, False, False, False, False)
+
+
+def links_of(record: Record) -> dict[int, list[int]]:
+    """The fields of a cache's branches by where they are to lead."""
+    links: defaultdict[int, list[int]] = defaultdict(list)
+    for field, target in record.all_links().tolist():
+        links[target].append(field)
+    return dict(links)
 
 
 class Caches:

@@ -17,8 +17,9 @@ from livepro.engines.translate.coherence.invalidating import Invalidator
 from livepro.engines.translate.coherence.region_stops import RegionStops
 from livepro.engines.translate.coherence.trust import Trust
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
-from livepro.engines.translate.translator.backend import Backend, Emitter, Reader
+from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter, Reader
 from livepro.engines.translate.translator.building import BlockBuilder
+from livepro.engines.translate.translator.compiled import CompiledBuilder
 from livepro.engines.translate.translator.liveness import Liveness
 from livepro.engines.translate.translator.tables import TABLE_SIZE, JumpTables
 from livepro.engines.translate.translator.text import ProgramText
@@ -44,6 +45,7 @@ class CodeCache:
         emitter: Emitter,
         region: RegionWatch | None = None,
         size: int | None = None,
+        compiler: Compiler | None = None,
     ) -> None:
         self.process = process
         self.areas = areas
@@ -51,6 +53,7 @@ class CodeCache:
         self._backend = backend
         self._reader = reader
         self._size = size
+        self._compiler = compiler
         self._pending = pending = Pending()
         # Two of the parts need what is made after them, when they are used and not before.
         self.memory = memory = CacheMemory(
@@ -83,16 +86,27 @@ class CodeCache:
                 emitter,
             )
         )
+        compiled = CompiledBuilder(
+            *(process, memory, registry, linker, landings, pending, backend, emitter),
+            compiler if region is None else None,
+        )
         self.builder = BlockBuilder(
             *(process, text, generated, memory, registry, linker, landings, writer, self.invalidator),
-            *(regions, pending, backend, reader, emitter),
+            *(regions, pending, backend, reader, emitter, compiled),
         )
         self.flusher = Flusher(memory, registry, linker, trust, backend, size, self._forget_all)
 
     def fork(self, process: TracedProcess, areas: ThreadAreas, files: list[SharedFile]) -> CodeCache:
         """The same for a forked child, whose memory holds copies of the files."""
         child = CodeCache(
-            process, areas, self._backend, self._reader, self.emitter, self.regions.region, self._size
+            process,
+            areas,
+            self._backend,
+            self._reader,
+            self.emitter,
+            self.regions.region,
+            self._size,
+            self._compiler,
         )
         self.memory.fork_into(child.memory, files)
         self.registry.fork_into(child.registry)

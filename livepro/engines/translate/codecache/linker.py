@@ -100,7 +100,7 @@ class Linker:
         for field in self._links.get(pc, ()):
             memory.patch(memory.cache_at(field), field, start)
         cache = memory.cache_at(start)
-        for field in (*cache.links.get(pc, ()), *cache.kept_links(pc)):
+        for field in (*cache.links.get(pc, ()), *cache.kept_links(pc), *cache.compiled_links(pc)):
             memory.patch(cache, field, start)
         for block in self._superseded.get(pc, ()):
             # Its stop stays known: another thread may have run into it before, and be heard of after.
@@ -109,6 +109,22 @@ class Linker:
             memory.patch_at(block.start + skip, start)
             if skip >= len(self._stop):
                 memory.let_in(block)
+
+    def lead_out(self, cache: Cache, field: int, target: int) -> None:
+        """Link a branch that leads out of its module and to a stub, as long as there is nothing better."""
+        self._links.setdefault(target, []).append(field)
+        slot = self._registry.slots.get(target)
+        if slot is None:
+            self._pending.successors.append(target)
+        else:
+            self._memory.patch(cache, field, self._registry.starts[slot])
+
+    def publish_outside(self, pcs: Iterable[int]) -> None:
+        """Let the branches of other modules that wait for new fragments lead to them."""
+        if self._links:
+            for pc in pcs:
+                if pc in self._links:
+                    self.publish(pc)
 
     def publish_restored(self, cache: Cache) -> None:
         """The same for all fragments that have been put back into a module's cache."""

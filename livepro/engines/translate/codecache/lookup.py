@@ -21,13 +21,16 @@ _FAR = 0x8000_0000
 
 class Lookup:
     """The table of one address space. `patch(field, destination)` lets the displacement at
-    a cache address lead to another; `shift` low bits of an address do not count."""
+    a cache address lead to another; `shift` low bits of an address do not count. `table` are the entries
+    (uint64), `tails` where the last landing of each has the displacement by which it goes on (int64, 0: there
+    is none), `landings` the landings by their targets."""
 
     def __init__(self, memory: ThreadAreas, patch: Callable[[int, int], None], shift: int) -> None:
         self._table = memory.table()
+        self.table = np.frombuffer(self._table, np.uint64)
         self._patch = patch
         self._shift = shift
-        self._tails: dict[int, int] = {}
+        self.tails = np.zeros(layout.LOOKUP_ENTRIES, np.int64)
         self.landings: dict[int, int] = {}
         self.miss = 0
 
@@ -38,7 +41,7 @@ class Lookup:
 
     def reset(self) -> None:
         """Forget all landings."""
-        self._tails.clear()
+        self.tails[:] = 0
         self.landings.clear()
         self.clear(self.miss)
 
@@ -46,7 +49,7 @@ class Lookup:
         """The same for a copy of the memory."""
         child = Lookup(memory, patch, self._shift)
         child.miss = self.miss
-        child._tails = self._tails.copy()
+        child.tails = self.tails.copy()
         child.landings = self.landings.copy()
         return child
 
@@ -55,14 +58,14 @@ class Lookup:
         branched to, else (a return that is yet to come) at the tail. `otherwise` is
         where its jump to the next one has the displacement."""
         entry = pc >> self._shift & layout.LOOKUP_ENTRIES - 1
-        tail = self._tails.get(entry)
+        tail = int(self.tails[entry])
         self._patch(otherwise, self._table[entry] if likely else self.miss)
-        if likely or tail is None:
+        if likely or not tail:
             self._table[entry] = landing
         else:
             self._patch(tail, landing)
-        if not likely or tail is None:
-            self._tails[entry] = otherwise
+        if not likely or not tail:
+            self.tails[entry] = otherwise
         self.landings[pc] = landing
 
     def enter_all(
@@ -80,7 +83,7 @@ class Lookup:
         entries, at, field = entries[order], landings[order], otherwise[order]
         first = np.append(True, entries[1:] != entries[:-1])
         last = np.append(first[1:], True)
-        table = np.frombuffer(self._table, np.uint64).view(np.int64)
+        table = self.table.view(np.int64)
         heads = table[entries]
         following = np.append(at[1:], 0)
         following[last] = heads[last]
@@ -92,7 +95,7 @@ class Lookup:
         for source, destination in zip(field[far].tolist(), following[far].tolist(), strict=True):
             self._patch(source, destination)
         alone = last & (heads == self.miss)
-        self._tails.update(zip(entries[alone].tolist(), field[alone].tolist(), strict=True))
+        self.tails[entries[alone]] = field[alone]
         self.landings.update(zip(pcs.tolist(), landings.tolist(), strict=True))
         # Nothing leads to a landing before its own way on is written.
         table[entries[first]] = at[first]

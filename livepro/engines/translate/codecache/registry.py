@@ -6,6 +6,7 @@ when somebody asks what they are.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from livepro.engines.recording import BlockStore, located
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
+from livepro.engines.translate.codecache.compiled_code import batch_of
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.generations import EvictedBlock
 from livepro.engines.translate.codecache.stop_reasons import stops_of
@@ -74,7 +76,7 @@ class BlockRegistry:
         self._backend = backend
         self._reader = reader
         self._emitter = emitter
-        self._blocks: list[Fragment | EvictedBlock | None] = []
+        self._blocks: list[Fragment | EvictedBlock | int | None] = []
         self._restored: list[Restored] = []
         self._known: dict[tuple[int, bytes, object], int] = {}
         self._reserved: dict[tuple[int, bytes], int] = {}
@@ -144,6 +146,11 @@ class BlockRegistry:
     def _copied_in(self, caches: Caches, slot: int) -> Fragment:
         """The block of a slot, which has a copy in `caches`."""
         block = self._blocks[slot]
+        if isinstance(block, int):
+            start = self.starts[slot]
+            made = caches.at(start)
+            assert made is not None
+            block = self.recall(made, bisect_right(made.starts, start) - 1)
         if block is None:
             cache = next(c for c in caches.all if 0 <= slot - c.first_slot < c.kept)
             assert cache.persisted is not None
@@ -155,6 +162,8 @@ class BlockRegistry:
         """Look into a copy that was put back whole. Emission depends on nothing but the
         code, the flags its successors read, where the copy is, and whether it branches by a table:
         emitting it once more tells where everything is."""
+        if row >= cache.kept:
+            return self._recall_made(cache, row)
         persisted, module = cache.persisted, cache.module
         assert persisted is not None
         assert module is not None
@@ -178,6 +187,20 @@ class BlockRegistry:
         self.note_stops(cache, block, Check.NEVER)
         return block
 
+    def _recall_made(self, cache: Cache, row: int) -> Fragment:
+        """The same for one that compiled code has made."""
+        slot, known = batch_of(cache.batches, row)
+        pc, code, _ = cache.made_parts(row)
+        live, start, size = int(known[5]), cache.starts[row], int(known[2])
+        source = self._reader.decode(self._backend.text(pc, code), pc)
+        details = self._emitter.emit(source, start, slot, lambda _: live, Check.NEVER)
+        if len(details.code) != size or len(source.facts) != known[3]:
+            raise RuntimeError(f"compiled code translates {code.hex()} otherwise")
+        block = cache.blocks[row] = Fragment(source, slot, start, details)
+        if isinstance(self._blocks[slot], int):
+            self._blocks[slot] = block
+        return block
+
     def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> None:
         """Append the blocks that count in `slots` (ascending) to a store, in that order."""
         behind = 0
@@ -199,6 +222,10 @@ class BlockRegistry:
         block = self._blocks[slot]
         if isinstance(block, EvictedBlock):
             return block
+        if isinstance(block, int):
+            start = self.starts[slot]
+            cache = self._memory.made_at(start)
+            return cache.made_parts(bisect_right(cache.starts, start) - 1)
         if block is not None:
             return block.source.pc, block.source.code, block.source.steps()
         first, persisted, module = next(r for r in self._restored if 0 <= slot - r.first < len(r.persisted))
@@ -264,6 +291,16 @@ class BlockRegistry:
         self.starts.append(block.start)
         self.mappings.append(mapping)
         self._blocks.append(block)
+
+    def enter_compiled(self, pcs: list[int], starts: list[int], lengths: list[int], mapping: Mapping) -> None:
+        """Enter blocks that compiled code has made with new slots, the next ones: what they are is looked
+        into when somebody asks, but for how many instructions they have."""
+        first = len(self.starts)
+        self.cells.take_all(first, len(pcs))
+        self.slots.update(zip(pcs, range(first, first + len(pcs)), strict=True))
+        self.starts += starts
+        self.mappings += [mapping] * len(pcs)
+        self._blocks += lengths
 
     def enter_again(self, slot: int, block: Fragment) -> None:
         """Let a slot that there is already have this fragment."""
@@ -354,7 +391,7 @@ class BlockRegistry:
         other fragment."""
         for slot in cells.slots().tolist():
             block = self._blocks[slot]
-            if isinstance(block, Fragment) and self.cells.of(slot) is None:
+            if isinstance(block, Fragment | int) and self.cells.of(slot) is None:
                 self._blocks[slot] = EvictedBlock(*self.parts(slot))
 
     @contextmanager
@@ -374,5 +411,7 @@ class BlockRegistry:
             self.versions[block.source.pc, block.source.code] = block
 
 
-def _length(block: Fragment | EvictedBlock) -> int:
+def _length(block: Fragment | EvictedBlock | int) -> int:
+    if isinstance(block, int):
+        return block
     return len(block.sizes) if isinstance(block, EvictedBlock) else len(block.source.facts)

@@ -46,6 +46,8 @@ class Invalidator:
             elif module.start < end and start < module.end:
                 # What it holds from now on is not what its file says.
                 cache.stale, cache.key = True, ""
+                for pc in cache.made_within(start, end):
+                    self.forget(pc)
                 within = cache.blocks[cache.kept :]
                 if cache.persisted is not None:
                     for pc in cache.persisted.overlapping(start - module.start, end - module.start):
@@ -53,8 +55,7 @@ class Invalidator:
             else:
                 continue
             for block in within:
-                assert block is not None
-                if block.source.pc < end and start < block.source.end:
+                if block is not None and block.source.pc < end and start < block.source.end:
                     self.forget(block.source.pc)
 
     def forget(self, pc: int) -> None:
@@ -64,6 +65,7 @@ class Invalidator:
         if slot is None:
             return
         self._landings.withdraw(pc)
+        self._memory.cache_at(registry.starts[slot]).forget_compiled()
         block = registry.known(slot)
         for start in (registry.starts[slot], *registry.further_starts(slot)):
             self._trust.leave_alone(start)

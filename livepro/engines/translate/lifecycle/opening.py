@@ -44,6 +44,7 @@ class CacheOpener:
         self._numbers = isa.syscalls.numbers
         self._backend = backend
         self._reader = backend.reader()
+        self.compiler = None if backend.compiler is None else backend.compiler()
         self._options = options
         self._region = region
         self._countdown = countdown
@@ -135,7 +136,7 @@ class CacheOpener:
         space = CodeCache(
             process,
             memory.ThreadAreas(data, [areas]),
-            *(self._backend, self._reader, emitter, self._region, options.cache_size),
+            *(self._backend, self._reader, emitter, self._region, options.cache_size, self.compiler),
         )
         space.memory.add_cache(cache)
         for number, when in watched.items():

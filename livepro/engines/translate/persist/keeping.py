@@ -14,6 +14,7 @@ from livepro.engines.stream.blocks import NO_BLOCKS, KeptBlocks
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
+from livepro.engines.translate.persist.gathering import gather
 from livepro.engines.translate.persist.module import (
     FIELD_ARRAYS,
     Array,
@@ -181,12 +182,14 @@ def _alone(space: CodeCache, cache: Cache) -> bool:
     be put back without it. (Branches out of the module are linked anew, if they say where to in 32 bits.)"""
     module = cache.module
     assert module is not None
-    targets = {target for _, target in cache.record.links}
+    found = [cache.record.all_links()[:, 1]]
     if cache.persisted is not None:
-        targets.update((cache.persisted.link_targets.astype(np.int64) + module.start).tolist())
-    if any(abs(target - module.start) >= _REACH for target in targets):
+        found.append(cache.persisted.link_targets.astype(np.int64) + module.start)
+    targets = distinct(np.concatenate(found))
+    if (np.abs(targets - module.start) >= _REACH).any():
         return False
-    slots = (space.registry.slots.get(target) for target in targets if cache.serves(target))
+    inside = targets[(targets >= module.start) & (targets < module.end)].tolist()
+    slots = map(space.registry.slots.get, inside)
     return all(slot is None or cache.base <= space.registry.starts[slot] < cache.end for slot in slots)
 
 
@@ -206,32 +209,36 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
     def after(name: str, more: Array) -> Array:
         return more if old is None else np.concatenate((getattr(old, name), more))
 
-    fields = {}
+    fields, recorded = {}, record.all_fields()
     for kind, name in FIELD_ARRAYS.items():
-        positions = _offsets(record.fields[kind], base)
+        positions = (recorded[kind] - base).astype(np.int32)
         positions[positions >= cache.middle] -= cache.middle - hot
         if old is not None:
             kept = getattr(old, name).copy()
             kept[kept >= old.hot[0]] += hot - old.hot[0]
             positions = np.concatenate((kept, positions))
         fields[name] = positions
-    blocks = [block for block in cache.blocks[cache.kept :] if block is not None]
+    kind_of = Kinds(describe)
+    for row in () if old is None else old.instructions:
+        kind_of.number(kinds_of.restore(row))  # numbers as they were
+    blocks = gather(cache, kind_of)
 
-    def slots_of(mine: list[int], before: str) -> Array:
-        kept = [] if old is None else (getattr(old, before) + cache.first_slot).tolist()
-        return np.array([*kept, *mine], np.int64)
+    def slots_of(mine: Array, before: str) -> Array:
+        if old is None:
+            return mine
+        return np.concatenate((getattr(old, before).astype(np.int64) + cache.first_slot, mine))
 
-    slots = slots_of([block.own for block in blocks], "ranks")
-    counted = slots_of([block.slot for block in blocks], "counted")
+    slots = slots_of(blocks.own, "ranks")
+    counted = slots_of(blocks.counted, "counted")
     ranks = order_by_heat(space.registry.executions()[counted])
     by_slot = np.zeros(len(space.registry.starts), np.int64)
     by_slot[slots] = ranks
     renumber(image, fields["cell_fields"], fields["slot_fields"], by_slot)
-    sources = [block.source for block in blocks]
     records = _recorded(space, image, fields["record_fields"], start)
 
-    link_fields = after("link_fields", _offsets((field for field, _ in record.links), base))
-    link_targets = after("link_targets", _offsets((target for _, target in record.links), start))
+    links = record.all_links()
+    link_fields = after("link_fields", (links[:, 0] - base).astype(np.int32))
+    link_targets = after("link_targets", (links[:, 1] - start).astype(np.int32))
     order = np.argsort(link_targets, kind="stable")
     stubs = [
         (stub, target)
@@ -251,10 +258,6 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
 
     before = np.zeros(0, bool) if old is None else old.landing_likely
     flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
-    kind_of = Kinds(describe)
-    for row in () if old is None else old.instructions:
-        kind_of.number(kinds_of.restore(row))  # numbers as they were
-    kinds = [kind for s in sources for kind in kind_of.split(s.code, s.steps())]
     where = _origin(space, cache)
     return PersistedModule(
         hot=np.array([hot], np.int64),
@@ -262,16 +265,16 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
         **fields,
         ranks=ranks,
         counted=by_slot[counted].astype(np.int32),
-        pcs=after("pcs", _offsets((source.pc for source in sources), start)),
-        starts=after("starts", _offsets((block.start for block in blocks), base)),
-        colds=after("colds", _offsets((block.cold for block in blocks if block.cold), base)),
-        sizes=after("sizes", np.array([block.size for block in blocks], np.int32)),
-        lengths=after("lengths", np.array([len(source.facts) for source in sources], np.int32)),
-        code_sizes=after("code_sizes", np.array([len(source.code) for source in sources], np.int32)),
-        live=after("live", np.array([block.details.live for block in blocks], np.int32)),
-        steps=after("steps", np.frombuffer(b"".join(source.steps() for source in sources), np.uint8)),
-        code=after("code", np.frombuffer(b"".join(source.code for source in sources), np.uint8)),
-        kinds=after("kinds", np.array(kinds, np.uint16)),
+        pcs=after("pcs", (blocks.pcs - start).astype(np.int32)),
+        starts=after("starts", (blocks.starts - base).astype(np.int32)),
+        colds=after("colds", (blocks.colds - base).astype(np.int32)),
+        sizes=after("sizes", blocks.sizes.astype(np.int32)),
+        lengths=after("lengths", blocks.lengths.astype(np.int32)),
+        code_sizes=after("code_sizes", blocks.code_sizes.astype(np.int32)),
+        live=after("live", blocks.live.astype(np.int32)),
+        steps=after("steps", blocks.steps),
+        code=after("code", blocks.code),
+        kinds=after("kinds", blocks.kinds),
         kind_facts=np.frombuffer(kinds_of.dump(kind_of.instructions), np.uint8),
         link_fields=link_fields[order],
         link_targets=link_targets[order],

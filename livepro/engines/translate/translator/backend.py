@@ -71,7 +71,13 @@ class Records(Protocol):
 
 
 class Emitter(Protocol):
-    """Turns blocks into their copies."""
+    """Turns blocks into their copies. `lookup` is what looks up where an indirect branch leads."""
+
+    lookup: bytes
+
+    @property
+    def plain(self) -> bool:
+        """Whether copies do nothing but count: they neither record nor count down."""
 
     @property
     def recording(self) -> Records | None:
@@ -110,6 +116,27 @@ class Emitter(Protocol):
         """What a block goes to that has no allowance left (nothing, if there are no allowances)."""
 
 
+class Compiler(Protocol):
+    """Translates plain blocks by compiled code, many at once."""
+
+    def ready(self, emitter: Emitter) -> bool:
+        """Whether blocks can be translated as this emitter would: what that takes is imported."""
+
+    def prepare(self) -> int:
+        """Have all compiled that is needed, now. Returns how many shapes of instructions are known. Raises
+        ImportError without what compiles."""
+
+    def close(self) -> None:
+        """A run is over: keep what it has learnt."""
+
+    def text(self, start: int, size: int) -> Any:
+        """The code of a module, to be read when it is wanted."""
+
+    def module(self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool) -> Any:
+        """What translates a module's code into a cache at address `base`, whose memory `image` (uint8) is.
+        `low`: it may branch by jump tables."""
+
+
 class Backend(Protocol):
     """One instruction set's part of the engine. Implementations are stateless.
 
@@ -132,6 +159,9 @@ class Backend(Protocol):
 
     nothing: bytes
     """An instruction of the same size that does nothing."""
+
+    compiler: Callable[[], Compiler] | None
+    """What makes a `Compiler`, if there is one."""
 
     index_shift: int
     """Low bits of an address that do not go into the lookup table's index."""

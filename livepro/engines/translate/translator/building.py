@@ -13,6 +13,7 @@ from livepro.engines.translate.coherence.invalidating import Invalidator
 from livepro.engines.translate.coherence.region_stops import RegionStops
 from livepro.engines.translate.counting.counters import HALF
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
+from livepro.engines.translate.translator.compiled import CompiledBuilder
 from livepro.engines.translate.translator.emitted import Check, Emitted
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.text import ProgramText, check_for
@@ -46,6 +47,7 @@ class BlockBuilder:
         backend: Backend,
         reader: Reader,
         emitter: Emitter,
+        compiled: CompiledBuilder,
     ) -> None:
         self._process = process
         self._text = text
@@ -61,6 +63,7 @@ class BlockBuilder:
         self._jump = backend.jump
         self._rest_of_sequence = reader.rest_of_sequence
         self._emitter = emitter
+        self._compiled = compiled
         self._mapping: Mapping | None = None
         self._check = Check.NEVER
 
@@ -77,10 +80,9 @@ class BlockBuilder:
         again = landings.withdrawn(pc)
         slot = slots.get(pc)
         if slot is None:
-            block = self._chain(pc, landing and not again, likely=True)
-            if block is None:
+            if not self._make(pc, landing and not again, likely=True, eager=eager):
                 return None
-            slot = block.slot
+            slot = slots[pc]
         if again:
             landings.land_again(pc)
         elif landing and not landings.known(pc):
@@ -88,7 +90,10 @@ class BlockBuilder:
         while pending.urgent:
             target = pending.urgent.pop()
             if target not in slots:
-                self._chain(target, False, likely=False)
+                self._make(target, False, likely=False)
+        cache = self._memory.caches.of_module(pc)
+        if cache is not None and eager:
+            self._compiled.follow(cache, eager)
         budget = eager
         while budget and (pending.returns or pending.successors):
             if pending.returns:
@@ -100,7 +105,7 @@ class BlockBuilder:
                     landings.land(target, likely=False)
                 continue
             budget -= 1
-            self._chain(target, lands, likely=False)
+            self._make(target, lands, likely=False)
         pending.successors.clear()
         pending.returns.clear()
         return self._registry.starts[slot]
@@ -127,6 +132,16 @@ class BlockBuilder:
     def _look_again(self) -> None:
         self._text.look_again()
         self._generated.look_again()
+
+    def _make(self, pc: int, landing: bool, *, likely: bool, eager: int = 0) -> bool:
+        """Have the block at `pc` translated, by compiled code if it is plain (and then with so many likely
+        successors); False where there is none."""
+        cache = self._memory.cache_for(pc)
+        if cache is not None and self._compiled.translate(
+            cache, pc, lands=landing, likely=likely, eager=eager
+        ):
+            return True
+        return self._chain(pc, landing, likely=likely) is not None
 
     def _chain(self, pc: int, landing: bool, *, likely: bool) -> Fragment | None:
         """Lay out the block at `pc` and, behind it, those that follow when no branch is taken.
@@ -163,6 +178,8 @@ class BlockBuilder:
 
     def _lay_out(self, cache: Cache, at: int, source: SourceBlock) -> list[Fragment]:
         """Write the fragment of a block at `at` in `cache`, and behind it those that it falls through to."""
+        # Of a module that compiled code translates only what is left to this here.
+        most = _CHAIN if cache.compiled is None else 1
         block = self._place(cache, at, source)
         chain = [block]
         while (follows := block.details.falls) is not None:
@@ -182,7 +199,7 @@ class BlockBuilder:
                 at -= block.size
                 continue
             full = cache.hot + aside_of(chain) >= cache.hot_end or not cache.room
-            ends = full or len(chain) == _CHAIN or follows in self._registry.slots
+            ends = full or len(chain) == most or follows in self._registry.slots
             # Code of another mapping has a cache of its own, or will have: a module's fragments lead
             # to each other.
             mapping = self._mapping

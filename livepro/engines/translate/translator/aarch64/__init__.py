@@ -29,6 +29,7 @@ class AArch64:
     text = Text
     reader = Reader
     emitter = Emitter
+    compiler = None
     link = staticmethod(encode.link)
     check_processor = staticmethod(check_processor)
     synchronise = staticmethod(synchronise)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64 import encode, machine
+from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
 from livepro.engines.translate.translator.x86_64.rollforward import roll_forward
 from livepro.engines.translate.translator.x86_64.source import Reader, Text
@@ -28,6 +29,7 @@ class X86_64:
     text = Text
     reader = Reader
     emitter = Emitter
+    compiler = Compiler
     link = staticmethod(encode.link)
     jump_far_away = staticmethod(encode.jump_far_away)
     raises_trap = staticmethod(machine.raises_trap)

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from livepro.engines.translate.translator.x86_64.recording import Recording
 
 _S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
-_SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
+SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
 _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
 
 _NEVER = 1 << 32  # an offset behind any copy
 _BEFORE_ALL = -2  # a block that is recorded is counted at its start
-_NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
+NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
 
 # From the end of the check of a system call's number back to its table's address: jrcxz follows.
 _WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
@@ -57,10 +57,15 @@ class Emitter(CounterEmitter):
         self._watched = watched
         self.recording: Recording | None = None
         self._refill = Refilling(data).code if self._allowing else b""
-        self._lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
+        self.lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
             encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
         )
+
+    @property
+    def plain(self) -> bool:
+        """See `Emitter`."""
+        return self.recording is None and not (self._budgeted or self._allowing)
 
     def record(self, blocks: StreamBlocks) -> None:
         """See `Emitter`."""
@@ -307,7 +312,7 @@ class Emitter(CounterEmitter):
         """What to put at address `at` so that a displacement `before` bytes behind is
         aligned: then a thread that runs there sees it whole, before or after it is
         patched (SDM vol. 3, 9.1.1 and 9.1.3)."""
-        return _NOPS[-(at + before) & 3]
+        return NOPS[-(at + before) & 3]
 
     def _indirect(
         self,
@@ -339,14 +344,14 @@ class Emitter(CounterEmitter):
                 emitted.borrowed = {len(out): 0}
                 # A call to no canonical address faults before it pushes.
                 out += encode.LOAD_RCX_BELOW_STACK
-                out += _SAVE_BELOW_STACK
+                out += SAVE_BELOW_STACK
                 emitted.borrowed = {**emitted.borrowed, len(out): 0}
                 push_return(emitted, block.end)
                 emitted.returns_to = block.end
         # Should the target turn out not to be canonical, the branch itself must fault.
         out += encode.store_area_immediate(layout.SITE, slot)
         emitted.fields.append((Field.SLOT, len(out) - 4))
-        out += self._lookup
+        out += self.lookup
         emitted.fields.append((Field.DATA, len(out) - 4))
 
     # -- what is not a copy
@@ -354,7 +359,7 @@ class Emitter(CounterEmitter):
     def resume(self) -> bytes:
         """What a return from a signal handler leads to: looks up where its frame leads."""
         out = SAVE_RAX + SAVE_RCX + encode.load_area(encode.RAX, layout.RESUMED)
-        return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self._lookup
+        return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self.lookup
 
     def refill(self) -> bytes:
         """What a block goes to that has no allowance left (nothing, if there are no allowances)."""

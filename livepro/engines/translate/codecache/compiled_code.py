@@ -1,0 +1,113 @@
+"""What a module's cache keeps of compiled code that translates, and how that is asked (see `compiled`)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.int64]
+
+
+class Batch(NamedTuple):
+    """Rows of a cache that were made by compiled code: the first row and its slot (the others follow), and
+    what they are (int64; columns: offset in the module, offset in the cache, the fragment's bytes,
+    instructions, the block's bytes, flags live at its end)."""
+
+    row: int
+    slot: int
+    blocks: Array
+
+
+def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, Array]:
+    """The slot of a block that compiled code has made, and what it is (a row of `Batch.blocks`)."""
+    batch = batches[bisect_right(batches, row, key=_row) - 1]
+    return batch.slot + row - batch.row, batch.blocks[row - batch.row]
+
+
+def _row(batch: Batch) -> int:
+    return batch.row
+
+
+class CodeText(Protocol):
+    """A module's code (uint8), as far as it has been read."""
+
+    code: npt.NDArray[np.uint8]
+
+    @property
+    def examples(self) -> list[bytes]:
+        """An encoding for each shape of instructions."""
+
+    def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """Of blocks at these offsets that have so many instructions the sizes and shapes of all of these."""
+
+    def steps(self, at: int, count: int) -> bytes:
+        """The sizes of so many instructions from an offset on."""
+
+
+class Made(NamedTuple):
+    """What one call of compiled code has made; offsets in the cache and in the module (int64).
+
+    `rows` are blocks, the first of them in slot `slot` (columns as in `Batch`); `fields` kinds and places;
+    `links` fields and where they are to lead; `stubs` where they lead and where they are; `landings` for
+    what, where, and whether that is being branched to; `left` blocks for the translator in Python, and
+    whether they land. `size` are bytes.
+    """
+
+    slot: int
+    rows: Array
+    fields: Array
+    links: Array
+    stubs: Array
+    landings: Array
+    left: Array
+    size: int
+
+
+class CompiledCode(Protocol):
+    """Translates the code of one cache's module. Offsets are those in the module and in the cache."""
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The offsets of the cache's free places."""
+
+    def take(
+        self,
+        pcs: Array,
+        fragments: Array,
+        fields: Array,
+        targets: Array,
+        stub_targets: Array,
+        stubs: Array,
+        landed: Array,
+    ) -> None:
+        """Know of what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
+        `stub_targets`, addresses that have `landed`."""
+
+    def links_to(self, offset: int) -> list[int]:
+        """The fields of all branches that are to lead to an offset in the module."""
+
+    def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
+        """Begin anew: these offsets are likely to follow (the last of them first), and whatever follows them;
+        so many blocks are to be translated at most."""
+
+    def run(
+        self, pc: int, slot: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
+    ) -> Made | None:
+        """Translate the block at offset `pc` of the module (-1: none), and what is likely to follow. None if
+        nothing came of it: it must wait for what `prepare` sees to, or is left to Python. `slot` is the next
+        one; `room` are the offsets of the cache's free places, and of the ends of its parts."""
+
+    def prepare(self, read: Callable[[int, int], bytes]) -> bool:
+        """Read and learn what the last call was in need of; False if that was nothing."""
+
+    def publish(self) -> None:
+        """Let the branches that wait for what the last call has made lead there."""
+
+    def land(self, table: npt.NDArray[np.uint64], tails: Array, miss: int, otherwise: int) -> list[list[int]]:
+        """Enter the landings that the last call has made in the lookup table (see `Lookup`; an entry without
+        any leads to `miss`), each of which goes on over the displacement `otherwise` bytes behind. Returns
+        the displacements in other caches that are to lead to one, and to which (addresses)."""

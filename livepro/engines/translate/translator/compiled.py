@@ -1,0 +1,201 @@
+"""Blocks translated by compiled code, many at once: those of modules, while nothing rare is asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from livepro.engines.translate.codecache.arenas import CacheMemory
+from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.compiled_code import Batch, CompiledCode, Made
+from livepro.engines.translate.codecache.landings import Landings
+from livepro.engines.translate.codecache.linker import Linker, Pending
+from livepro.engines.translate.codecache.registry import BlockRegistry
+from livepro.engines.translate.counting.counters import HALF
+from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter
+from livepro.engines.translate.translator.emitted import Field
+from livepro.tracee import TracedProcess
+
+Array = npt.NDArray[np.int64]
+
+WORTH = 200
+"""Blocks of one module translated in Python before its code is translated by compiled code: to begin with
+that takes about as long."""
+_MARGIN = 1 << 12  # blocks that one translation may make
+_LOW = 1 << 31
+
+
+class CompiledBuilder:
+    """Has the blocks of one code cache translated by compiled code, and enters what it has made."""
+
+    def __init__(
+        self,
+        process: TracedProcess,
+        memory: CacheMemory,
+        registry: BlockRegistry,
+        linker: Linker,
+        landings: Landings,
+        pending: Pending,
+        backend: Backend,
+        emitter: Emitter,
+        compiler: Compiler | None,
+    ) -> None:
+        self._process = process
+        self._memory = memory
+        self._registry = registry
+        self._linker = linker
+        self._landings = landings
+        self._pending = pending
+        self._stop = backend.stop
+        self._emitter = emitter
+        self._compiler = compiler
+
+    def translate(self, cache: Cache, pc: int, *, lands: bool, likely: bool, eager: int) -> bool:
+        """Translate the block at `pc`, of the module of `cache`, and so many blocks that are likely to
+        follow. False if the block is left to the translator in Python: nothing has been done then."""
+        compiler, module, registry = self._compiler, cache.module, self._registry
+        if compiler is None or module is None or not cache.key or not registry.cells.original:
+            return False
+        if len(registry.cells) + _MARGIN > HALF:
+            return False
+        compiled = cache.compiled
+        if compiled is None:
+            if len(cache.blocks) - cache.kept - cache.forked < WORTH or not compiler.ready(self._emitter):
+                return False
+            compiled = self._begin(cache, compiler)
+        if pc in cache.left:
+            return False
+        self._catch_up(cache, compiled)
+        compiled.begin(eager)
+        return self._run(cache, compiled, pc - module.start, lands=lands, likely=likely)
+
+    def _run(self, cache: Cache, compiled: CompiledCode, at: int, *, lands: bool, likely: bool) -> bool:
+        base, done = cache.base, False
+        while True:
+            room = cache.hot - base, cache.cold - base, cache.hot_end - base, cache.cold_end - base
+            made = compiled.run(at, len(self._registry.starts), room, lands=lands, likely=likely)
+            if made is not None:
+                self._enter(cache, compiled, made)
+                at, done = -1, True
+            if not compiled.prepare(self._process.memory.read):
+                return done
+
+    def follow(self, cache: Cache, eager: int) -> None:
+        """Translate what is likely to follow in the module of `cache`, so many blocks at most. What is left
+        to the translator in Python stays likely."""
+        pending, module, compiled = self._pending, cache.module, cache.compiled
+        if module is None or compiled is None:
+            return
+        start, left = module.start, cache.left
+        mine = []
+        for which in (pending.returns, pending.successors):
+            mine.append([pc - start for pc in which if cache.serves(pc) and pc not in left])
+            which[:] = [pc for pc in which if not cache.serves(pc) or pc in left]
+        if mine[0] or mine[1]:
+            self._catch_up(cache, compiled)
+            compiled.begin(eager, *mine)
+            self._run(cache, compiled, -1, lands=False, likely=False)
+
+    def _begin(self, cache: Cache, compiler: Compiler) -> CompiledCode:
+        """Let a cache's code be translated by compiled code from now on."""
+        module = cache.module
+        assert module is not None
+        if cache.text is None:
+            cache.text = compiler.text(module.start, module.end - module.start)
+        low = min(cache.end, module.end) <= _LOW
+        image = np.frombuffer(cache.map, np.uint8)
+        compiled: CompiledCode = compiler.module(cache.text, cache.base, image, self._emitter, low=low)
+        registry, start, base = self._registry, module.start, cache.base
+        known = [(pc, registry.starts[slot]) for pc, slot in registry.slots.items() if cache.serves(pc)]
+        landed = [pc - start for pc in self._memory.lookup.landings if cache.serves(pc)]
+        pairs = np.array(known, np.int64).reshape(-1, 2)
+        links = cache.record.all_links()
+        fields, targets = links[:, 0] - base, links[:, 1] - start
+        if cache.persisted is not None:
+            fields = np.concatenate((cache.persisted.link_fields.astype(np.int64), fields))
+            targets = np.concatenate((cache.persisted.link_targets.astype(np.int64), targets))
+        stubs = np.array(list(cache.stubs.items()), np.int64).reshape(-1, 2)
+        compiled.take(
+            *(pairs[:, 0] - start, pairs[:, 1] - base, fields, targets),
+            *(stubs[:, 0] - start, stubs[:, 1] - base, np.array(landed, np.int64)),
+        )
+        cache.compiled = compiled
+        self._seen(cache)
+        return compiled
+
+    def _seen(self, cache: Cache) -> None:
+        record = cache.record
+        cache.seen = len(record.links), len(record.landings), len(cache.blocks)
+
+    def _catch_up(self, cache: Cache, compiled: CompiledCode) -> None:
+        """Let compiled code know what has been made in Python since."""
+        record, module = cache.record, cache.module
+        assert module is not None
+        links, landings, blocks = cache.seen
+        if (len(record.links), len(record.landings), len(cache.blocks)) == cache.seen:
+            return
+        start, base, stubs = module.start, cache.base, cache.stubs
+        fresh = [block for block in cache.blocks[blocks:] if block is not None and block.own == block.slot]
+        new = record.links[links:]
+        compiled.take(
+            np.array([block.source.pc - start for block in fresh], np.int64),
+            np.array([block.start - base for block in fresh], np.int64),
+            np.array([field - base for field, _ in new], np.int64),
+            np.array([target - start for _, target in new], np.int64),
+            np.array([target - start for _, target in new if target in stubs], np.int64),
+            np.array([stubs[target] - base for _, target in new if target in stubs], np.int64),
+            np.array([pc - start for pc, *_ in record.landings[landings:] if cache.serves(pc)], np.int64),
+        )
+        self._seen(cache)
+
+    def _enter(self, cache: Cache, compiled: CompiledCode, made: Made) -> None:
+        """Enter what compiled code has made, then let it be reached."""
+        registry, memory, linker, record = self._registry, self._memory, self._linker, cache.record
+        module, base = cache.module, cache.base
+        assert module is not None
+        start, rows = module.start, made.rows
+        hot, cold = compiled.ends
+        cache.hot, cache.cold = base + hot, base + cold
+        memory.bytes += made.size
+        links = made.links + np.array((base, start))
+        record.made(made.fields + np.array((0, base)), links)
+        if len(rows):
+            cache.batches.append(Batch(len(cache.blocks), made.slot, rows))
+            starts = (rows[:, 1] + base).tolist()
+            cache.starts += starts
+            cache.blocks += [None] * len(rows)
+            pcs = (rows[:, 0] + start).tolist()
+            registry.enter_compiled(pcs, starts, rows[:, 3].tolist(), module)
+        if len(made.stubs):
+            targets, stubs = (made.stubs[:, 0] + start).tolist(), (made.stubs[:, 1] + base).tolist()
+            cache.stubs.update(zip(targets, stubs, strict=True))
+            linker.exits.update(zip(stubs, targets, strict=True))
+        outside = (made.links[:, 1] < 0) | (made.links[:, 1] >= module.end - start)
+        for field, target in links[outside].tolist():
+            linker.lead_out(cache, field, target)
+        # (Everything that a thread may meet there is known by now.)
+        compiled.publish()
+        if len(rows):
+            linker.publish_outside(pcs)
+        if len(made.landings):
+            self._land(cache, compiled, made.landings)
+        returns, successors = self._pending.returns, self._pending.successors
+        for offset, lands in made.left.tolist():
+            (returns if lands else successors).append(offset + start)
+            cache.left.add(offset + start)
+        self._seen(cache)
+
+    def _land(self, cache: Cache, compiled: CompiledCode, landings: Array) -> None:
+        """Enter new landings in the lookup table."""
+        lookup, record, module = self._memory.lookup, cache.record, cache.module
+        assert module is not None
+        code = self._emitter.landing(0)
+        elsewhere = compiled.land(lookup.table, lookup.tails, lookup.miss, code.otherwise)
+        cache.cold = cache.base + compiled.ends[1]
+        for field, at in elsewhere:
+            self._memory.patch_at(field, at)
+        pcs, places = (landings[:, 0] + module.start).tolist(), landings[:, 1] + cache.base
+        lookup.landings.update(zip(pcs, places.tolist(), strict=True))
+        record.fields[Field.NEGATED] += (places + code.target).tolist()
+        ways, likely = (places + code.otherwise).tolist(), (landings[:, 2] != 0).tolist()
+        record.landings += zip(pcs, places.tolist(), ways, likely, strict=True)

@@ -1,0 +1,393 @@
+"""Chains of blocks: decoded, laid out one behind the other, and linked, with those that are likely to follow.
+
+What is written here nothing leads to yet: what is to lead there are `patches`, to be applied when all of it
+is in place, and known to the tracer.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from livepro.engines.translate.translator.x86_64.compiled.decoding import (
+    BRANCH,
+    CALL,
+    FINE,
+    HEAD,
+    INDIRECT_JUMP,
+    KIND,
+    PYTHON,
+    WAIT,
+    decode,
+    live_in,
+    read_32,
+)
+from livepro.engines.translate.translator.x86_64.compiled.emitting import (
+    ASK,
+    NOWHERE,
+    emit,
+    pad,
+    place_counter,
+    put,
+    write_64,
+)
+from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.linking import land, landed, link
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    AGAIN,
+    BUDGET,
+    BYTES,
+    BYTES_OF,
+    CODE,
+    COLD,
+    COLD_END,
+    ENTRIES,
+    FIELDS,
+    FLAGS,
+    FRAGMENT,
+    HOT,
+    HOT_END,
+    JUMP_PIECE,
+    LANDED,
+    LANDING,
+    LANDINGS,
+    LEFT,
+    LENGTH,
+    LINK,
+    LINKS,
+    LIVE,
+    LOW,
+    MODULE,
+    NEEDS,
+    PATCHES,
+    PC,
+    RETURNS,
+    ROWS,
+    SIZE,
+    SLOT,
+    START,
+    STUBS,
+    SUCCESSORS,
+)
+from livepro.engines.translate.translator.x86_64.facts import ALL
+
+_ALL = int(ALL)
+CHAIN = 6
+"""Blocks laid out in a row (as many as `building` lays out)."""
+_ROOM = CHAIN * 2048
+"""Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold."""
+
+
+@njit(nogil=True, cache=True)
+def live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index):
+    """The flags that successors of a block may read; -1 if something must be read or learnt first."""
+    live = 0
+    for successor in (target, falls):
+        if successor == NOWHERE:
+            continue
+        if successor < 0 or successor >= state[SIZE]:
+            live |= _ALL
+            continue
+        at = entry_of(state, keys, successor)
+        if not index[at, FLAGS]:
+            flags = live_in(
+                text, present, successor, lows, highs, rows, facts, needs, state[NEEDS : NEEDS + 1], _ALL
+            )
+            if flags < 0:
+                return -1
+            index[at, FLAGS] = flags + 1
+        live |= index[at, FLAGS] - 1
+    return live
+
+
+@njit(nogil=True, cache=True)
+def target_of(text, first, end, head):
+    """Where the direct branch at `first` leads, whose displacement comes behind `head` bytes."""
+    if end - first - head == 1:
+        distance = np.int64(text[end - 1])
+        return end + (distance - 256 if distance >= 128 else distance)
+    return end + read_32(text, end - 4)
+
+
+@njit(nogil=True, cache=True)
+def prepare(state, text, present, pc, offsets, shapes, lows, highs, rows, facts, needs, keys, index):
+    """Decode the block at `pc` and see how it is counted. Returns (what came of it, instructions, before
+    which one it is counted, how, the flags that its successors may read)."""
+    counts = state[NEEDS : NEEDS + 1]
+    status, n = decode(text, present, pc, lows, highs, rows, facts, offsets, shapes, needs, counts)
+    if status != FINE:
+        return status, n, 0, 0, 0
+    row = shapes[n - 1]
+    kind = facts[row, KIND]
+    first, end = pc + offsets[n - 1], pc + offsets[n]
+    target, falls = NOWHERE, NOWHERE
+    if kind <= CALL:
+        target = target_of(text, first, end, facts[row, HEAD])
+        if kind == BRANCH:
+            falls = end
+            if target == pc:
+                return PYTHON, n, 0, 0, 0  # such a loop is copied several times
+    elif kind == INDIRECT_JUMP and state[LOW] and n >= 3 and text[end - 1] >= 0xC0:
+        return PYTHON, n, 0, 0, 0  # it may branch by a table
+    counter, borrows = place_counter(shapes, n, facts, -1)
+    live = 0
+    if borrows == ASK:
+        live = live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index)
+        if live < 0:
+            return WAIT, n, 0, 0, 0
+        counter, borrows = place_counter(shapes, n, facts, live)
+    return FINE, n, counter, borrows, live
+
+
+@njit(nogil=True, cache=True)
+def lay_out(
+    state,
+    image,
+    pc,
+    lands,
+    likely,
+    text,
+    present,
+    lows,
+    highs,
+    rows,
+    facts,
+    pieces,
+    bounds,
+    keys,
+    index,
+    links,
+    made,
+    fields,
+    stubs,
+    landings,
+    patches,
+    needs,
+    returns,
+    successors,
+    offsets,
+    shapes,
+):
+    """Lay out the block at `pc` and, behind it, those that follow when no branch is taken; with a landing if
+    it `lands`. Returns what came of the first block."""
+    status, n, counter, borrows, live = prepare(
+        state, text, present, pc, offsets, shapes, lows, highs, rows, facts, needs, keys, index
+    )
+    if status != FINE:
+        return status
+    begin = at = state[HOT] + 15 & -16
+    first_field, first_row, cold = state[FIELDS], state[ROWS], state[COLD]
+    if lands:
+        at = put(image, at, pieces, bounds, LANDING)
+        write_64(image, begin + 2, -(state[MODULE] + pc))
+    block, done = pc, 0
+    while True:
+        start, slot, noted, literal = at, state[SLOT], state[FIELDS], state[COLD]
+        end, field, leads, falls, pushed = emit(
+            state,
+            image,
+            at,
+            text,
+            block,
+            offsets,
+            shapes,
+            n,
+            facts,
+            pieces,
+            bounds,
+            fields,
+            slot,
+            counter,
+            borrows,
+        )
+        if end < 0:
+            state[FIELDS], state[COLD] = noted, literal
+            if not done:
+                state[FIELDS], state[COLD] = first_field, cold
+                return PYTHON
+            falls = block
+            break
+        row = state[ROWS]
+        made[row, PC], made[row, START], made[row, BYTES_OF] = block, start, end - start
+        made[row, LENGTH], made[row, CODE], made[row, LIVE] = n, offsets[n], live
+        state[ROWS] = row + 1
+        state[SLOT] = slot + 1
+        at = end
+        done += 1
+        index[entry_of(state, keys, block), FRAGMENT] = start
+        if field >= 0:
+            link(state, image, field, leads, keys, index, links, stubs, successors)
+        inside = pushed >= 0 and pushed < state[SIZE] and state[RETURNS] < len(returns)
+        if inside and not index[entry_of(state, keys, pushed), LANDED]:
+            returns[state[RETURNS]] = pushed
+            state[RETURNS] += 1
+        if falls == NOWHERE:
+            break
+        if done == CHAIN or falls < 0 or falls >= state[SIZE] or at + _ROOM > state[HOT_END]:
+            break
+        if index[entry_of(state, keys, falls), FRAGMENT]:
+            break
+        status, n, counter, borrows, live = prepare(
+            state, text, present, falls, offsets, shapes, lows, highs, rows, facts, needs, keys, index
+        )
+        if status != FINE:
+            break
+        block = falls
+    if falls != NOWHERE:
+        at = pad(state, image, at, 1, pieces, bounds)
+        at = put(image, at, pieces, bounds, JUMP_PIECE)
+        link(state, image, at - 4, falls, keys, index, links, stubs, successors)
+    state[BYTES] += at - begin
+    state[HOT] = at
+    for row in range(first_row, state[ROWS]):
+        follow = index[entry_of(state, keys, made[row, PC]), LINK]
+        while follow:
+            n = state[PATCHES]
+            if n < len(patches):  # else they stop, and are told where to go on
+                patches[n, 0], patches[n, 1] = links[follow - 1, 0], made[row, START]
+                state[PATCHES] = n + 1
+            follow = links[follow - 1, 2]
+    if lands:
+        landed(state, pc, begin, likely, keys, index, landings)
+    return FINE
+
+
+@njit(nogil=True, cache=True)
+def translate(
+    state,
+    image,
+    first,
+    first_lands,
+    likely,
+    text,
+    present,
+    lows,
+    highs,
+    rows,
+    facts,
+    pieces,
+    bounds,
+    keys,
+    index,
+    links,
+    made,
+    fields,
+    stubs,
+    landings,
+    patches,
+    needs,
+    returns,
+    successors,
+    left,
+    again,
+    offsets,
+    shapes,
+):
+    """Translate the block at `first` (-1: none) and, eagerly, `state[BUDGET]` likely successors and what
+    follows them. Returns what came of the first. `again` are blocks (offset, whether it lands) that must wait
+    for `needs`, `left` those for the translator in Python."""
+    status = FINE
+    if first >= 0:
+        status = lay_out(
+            state,
+            image,
+            first,
+            first_lands,
+            likely,
+            text,
+            present,
+            lows,
+            highs,
+            rows,
+            facts,
+            pieces,
+            bounds,
+            keys,
+            index,
+            links,
+            made,
+            fields,
+            stubs,
+            landings,
+            patches,
+            needs,
+            returns,
+            successors,
+            offsets,
+            shapes,
+        )
+        if status != FINE:
+            return status
+    while state[BUDGET] > 0 and (state[RETURNS] or state[SUCCESSORS]):
+        lands = state[RETURNS] > 0
+        if lands:
+            state[RETURNS] -= 1
+            pc = returns[state[RETURNS]]
+        else:
+            state[SUCCESSORS] -= 1
+            pc = successors[state[SUCCESSORS]]
+        at = entry_of(state, keys, pc)
+        if not has_room(state, keys, links, made, fields, stubs, landings, patches):
+            break
+        if index[at, FRAGMENT]:
+            if lands and not index[at, LANDED]:
+                land(state, image, pc, pieces, bounds, keys, index, landings)
+            continue
+        state[BUDGET] -= 1
+        came = lay_out(
+            state,
+            image,
+            pc,
+            lands,
+            False,
+            text,
+            present,
+            lows,
+            highs,
+            rows,
+            facts,
+            pieces,
+            bounds,
+            keys,
+            index,
+            links,
+            made,
+            fields,
+            stubs,
+            landings,
+            patches,
+            needs,
+            returns,
+            successors,
+            offsets,
+            shapes,
+        )
+        if came == WAIT and state[AGAIN] < len(again):
+            n = state[AGAIN]
+            again[n, 0], again[n, 1] = pc, 1 if lands else 0
+            state[AGAIN] = n + 1
+        elif came == PYTHON and state[LEFT] < len(left):
+            n = state[LEFT]
+            left[n, 0], left[n, 1] = pc, 1 if lands else 0
+            state[LEFT] = n + 1
+    return status
+
+
+@njit(nogil=True, cache=True)
+def has_room(state, keys, links, made, fields, stubs, landings, patches):
+    """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
+    or twice; how many branches wait for it, nobody knows beforehand.)"""
+    waiting = state[LINKS]
+    return (
+        state[ENTRIES] * 2 + 64 < len(keys)
+        and waiting + 32 < len(links)
+        and state[ROWS] + CHAIN < len(made)
+        and state[FIELDS] + 16 * 128 < len(fields)
+        and state[STUBS] + 32 < len(stubs)
+        and state[LANDINGS] + 2 < len(landings)
+        and state[PATCHES] + 256 < len(patches)
+        and state[HOT] + _ROOM < state[HOT_END]
+        and state[COLD] + 4096 < state[COLD_END]
+    )

@@ -1,0 +1,344 @@
+"""Fragments of plain blocks: what `emitter` and `counter` write for them, written into a cache's memory.
+
+Indices of `image` are offsets in the cache, those of `text` offsets in the module. `state` is what
+`layout` of this package says.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from numba import njit
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.decoding import (
+    BRANCH,
+    CALL,
+    COUNTED,
+    FAULTS,
+    HEAD,
+    INDIRECT_CALL,
+    INDIRECT_JUMP,
+    JUMP,
+    KILLS,
+    KIND,
+    PLAIN,
+    READS,
+    REGISTERS_KILLED,
+    REGISTERS_READ,
+    RELATIVE,
+    RETURN,
+    SPOT,
+    read_32,
+)
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ADD_ONE,
+    ADJUST_RSP,
+    BASE,
+    BYTES,
+    COLD,
+    FIELDS,
+    FIXED_BELOW,
+    INCREMENT,
+    LOAD_RAX,
+    LOAD_RCX,
+    LOOKUP,
+    MODULE,
+    PADDING,
+    POP_RAX,
+    PUSH,
+    PUSH_AT,
+    SAVE_RAX,
+    SAVE_RCX,
+    SITE,
+    UNDER_STACK,
+)
+from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC
+
+_ALL, _ARITHMETIC = int(ALL), int(ARITHMETIC)
+_OUT, _CELL, _SLOT, _DATA, _ADDRESS, _FIXED = (
+    int(kind) for kind in (Field.OUT, Field.CELL, Field.SLOT, Field.DATA, Field.ADDRESS, Field.FIXED)
+)
+_COUNTERS = layout.COUNTERS
+_REACH = 1 << 31
+_BORROWED = 0xEFEF  # lea cannot use rsp and r12 as they are
+
+NOWHERE = -(1 << 62)
+"""No offset in a module."""
+SPILL, DEAD, ASK = 16, -1, -2
+"""How a block is counted: by a spilled register, where flags are dead, or that depends on what its successors
+read."""
+
+
+@njit(nogil=True, cache=True)
+def place_counter(shapes, n, facts, live):
+    """Before which instruction to count, and how (see `CounterEmitter`); `live` are the flags that successors
+    may read, -1 if they have not been asked about: then how may be `ASK`."""
+    second = -1
+    for i in range(n):
+        spot = facts[shapes[i], SPOT]
+        if spot == 2:
+            return i, DEAD
+        if spot == 1 and second < 0:
+            second = i
+    if second >= 0:
+        return second, DEAD
+    last = facts[shapes[n - 1], KIND]
+    if last in (JUMP, BRANCH, CALL):
+        if live < 0:
+            return 0, ASK
+    else:
+        live = _ALL
+    best = -1
+    for i in range(n - 1, -1, -1):
+        row = shapes[i]
+        live = live & ~facts[row, KILLS] | facts[row, READS]
+        if live & _ARITHMETIC == 0:
+            best = i
+    if best >= 0:
+        return best, DEAD
+    if last >= INDIRECT_JUMP and last <= RETURN:
+        return -1, DEAD
+    read = 0
+    for i in range(n):
+        row = shapes[i]
+        if facts[row, FAULTS] or facts[row, KIND] != PLAIN:
+            break
+        read |= facts[row, REGISTERS_READ]
+        free = facts[row, REGISTERS_KILLED] & ~read & _BORROWED
+        if free:
+            register = 0
+            while not free >> register & 1:
+                register += 1
+            return 0, register
+        read |= facts[row, REGISTERS_KILLED]
+    return 0, SPILL
+
+
+@njit(nogil=True, cache=True)
+def put(image, at, pieces, bounds, number):
+    """Write a prepared piece of code; returns the index behind it."""
+    for i in range(bounds[number], bounds[number + 1]):
+        image[at] = pieces[i]
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def copied(image, at, text, begin, end):
+    """Write the program's own bytes; returns the index behind them."""
+    for i in range(begin, end):
+        image[at] = text[i]
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def write_32(image, at, value):
+    """Write 32 bits, where no thread runs."""
+    for i in range(4):
+        image[at + i] = value >> 8 * i & 0xFF
+
+
+@njit(nogil=True, cache=True)
+def write_64(image, at, value):
+    """Write 64 bits, where no thread runs."""
+    for i in range(8):
+        image[at + i] = value >> 8 * i & 0xFF
+
+
+@njit(nogil=True, cache=True)
+def note(state, fields, kind, at):
+    """Take note of a field of a copy (`Emitted.fields`)."""
+    n = state[FIELDS]
+    fields[n, 0], fields[n, 1] = kind, at
+    state[FIELDS] = n + 1
+
+
+@njit(nogil=True, cache=True)
+def add_one(state, image, at, pieces, bounds, fields, register, cell):
+    """Count in a register that nobody needs, without touching flags."""
+    begin = at
+    at = put(image, at, pieces, bounds, ADD_ONE + register)
+    write_32(image, begin + 5, cell)
+    note(state, fields, _CELL, begin + 5)
+    write_32(image, at - 4, cell)
+    note(state, fields, _CELL, at - 4)
+    return at
+
+
+@njit(nogil=True, cache=True)
+def count(state, image, at, pieces, bounds, fields, borrows, cell):
+    """The counter of a block, but for one that counts as it looks up where it leads."""
+    if borrows == DEAD:
+        at = put(image, at, pieces, bounds, INCREMENT)
+        write_32(image, at - 4, cell)
+        note(state, fields, _CELL, at - 4)
+        return at
+    if borrows < SPILL:
+        return add_one(state, image, at, pieces, bounds, fields, borrows, cell)
+    at = put(image, at, pieces, bounds, SAVE_RAX)
+    at = add_one(state, image, at, pieces, bounds, fields, 0, cell)
+    return put(image, at, pieces, bounds, LOAD_RAX)
+
+
+@njit(nogil=True, cache=True)
+def push_return(state, image, at, pieces, bounds, fields, offset):
+    """Push the program's own return address."""
+    address = state[MODULE] + offset
+    if address < FIXED_BELOW:
+        at = put(image, at, pieces, bounds, PUSH)
+        write_32(image, at - 4, address)
+        note(state, fields, _FIXED, at - 4)
+        return at
+    at = put(image, at, pieces, bounds, PUSH_AT)
+    place = (state[COLD] + 7) & -8
+    write_64(image, place, address)
+    note(state, fields, _ADDRESS, place)
+    state[COLD] = place + 8
+    state[BYTES] += 8
+    write_32(image, at - 4, place - at)
+    return at
+
+
+@njit(nogil=True, cache=True)
+def relocate(state, image, at, fields, length, field, target):
+    """Have a copy at `at`, whose operand's displacement is at `field` in it, name the module's offset
+    `target`. False where that is too far."""
+    distance = state[MODULE] + target - (state[BASE] + at + length)
+    if distance < -_REACH or distance >= _REACH:
+        return False
+    write_32(image, at + field, distance)
+    note(state, fields, _OUT, at + field)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def load_target(state, image, at, text, begin, end, relative, fields):
+    """mov rax, r/m64 with the operand of a jmp or call r/m64; -1 where that is too far away."""
+    start, cursor, extension = at, begin, 0x48
+    while (
+        text[cursor] == 0x26
+        or text[cursor] == 0x2E
+        or text[cursor] == 0x36
+        or text[cursor] == 0x3E
+        or (text[cursor] >= 0x64 and text[cursor] <= 0x67)
+        or text[cursor] == 0xF0
+        or text[cursor] == 0xF2
+        or text[cursor] == 0xF3
+    ):
+        if text[cursor] == 0x64 or text[cursor] == 0x67:
+            image[at] = text[cursor]
+            at += 1
+        cursor += 1
+    if text[cursor] & 0xF0 == 0x40:
+        extension |= text[cursor] & 3
+        cursor += 1
+    image[at], image[at + 1], image[at + 2] = extension, 0x8B, text[cursor + 1] & 0xC7
+    at = copied(image, at + 3, text, cursor + 2, end)
+    if relative:
+        length = at - start
+        if not relocate(state, image, start, fields, length, length - 4, end + read_32(text, end - 4)):
+            return -1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts):
+    """Load the target of an indirect branch into rax and look it up; -1 where that cannot be."""
+    cell = _COUNTERS + slot * 8
+    at = put(image, at, pieces, bounds, SAVE_RAX)
+    at = put(image, at, pieces, bounds, SAVE_RCX)
+    if counts:
+        at = add_one(state, image, at, pieces, bounds, fields, 1, cell)
+        if kind != RETURN:
+            at = put(image, at, pieces, bounds, LOAD_RCX)
+    if kind == RETURN:
+        at = put(image, at, pieces, bounds, POP_RAX)
+        if text[end - 3] == 0xC2 and end - begin >= 3:
+            popped = int(text[end - 2]) | int(text[end - 1]) << 8
+            if popped:
+                at = put(image, at, pieces, bounds, ADJUST_RSP)
+                write_32(image, at - 4, popped)
+    else:
+        at = load_target(state, image, at, text, begin, end, relative, fields)
+        if at < 0:
+            return -1
+        if kind == INDIRECT_CALL:
+            at = put(image, at, pieces, bounds, UNDER_STACK)
+            at = push_return(state, image, at, pieces, bounds, fields, end)
+    at = put(image, at, pieces, bounds, SITE)
+    write_32(image, at - 4, slot)
+    note(state, fields, _SLOT, at - 4)
+    at = put(image, at, pieces, bounds, LOOKUP)
+    note(state, fields, _DATA, at - 4)
+    return at
+
+
+@njit(nogil=True, cache=True)
+def pad(state, image, at, before, pieces, bounds):
+    """Write what aligns a displacement `before` bytes behind; returns the index behind it."""
+    return put(image, at, pieces, bounds, PADDING + (-(state[BASE] + at + before) & 3))
+
+
+@njit(nogil=True, cache=True)
+def emit(
+    state, image, at, text, begin, offsets, shapes, n, facts, pieces, bounds, fields, slot, counter, borrows
+):
+    """Write the fragment of the block at `begin` that is counted before instruction `counter`. Returns the
+    index behind it (-1: that cannot be), the index of the displacement of its branch and where in the module
+    that leads, where control goes on at its end (`NOWHERE`), and the return address that it has
+    pushed (-1: none)."""
+    field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
+    for i in range(n):
+        first, end = begin + offsets[i], begin + offsets[i + 1]
+        if i == counter:
+            at = count(state, image, at, pieces, bounds, fields, borrows, _COUNTERS + slot * 8)
+        row = shapes[i]
+        kind = facts[row, KIND]
+        if kind == PLAIN:
+            at = copied(image, at, text, first, end)
+        elif kind == RELATIVE:
+            head = facts[row, HEAD]
+            target = end + read_32(text, first + head)
+            start = at
+            at = copied(image, at, text, first, end)
+            if not relocate(state, image, start, fields, end - first, head, target):
+                return -1, field, leads, falls, returns
+        elif kind in (JUMP, BRANCH, CALL, COUNTED):
+            head = facts[row, HEAD]
+            if end - first - head == 1:
+                distance = int(text[end - 1])
+                if distance >= 128:
+                    distance -= 256
+            else:
+                distance = read_32(text, end - 4)
+            target = end + distance
+            falls = target
+            if kind == BRANCH:
+                at = pad(state, image, at, 2, pieces, bounds)
+                image[at] = 0x0F
+                image[at + 1] = 0x80 | text[first + head - 1] & 0xF
+                field, leads, falls = at + 2, target, end
+                at += 6
+            elif kind == COUNTED:
+                length = end - first
+                at = pad(state, image, at, length + 1, pieces, bounds)
+                at = copied(image, at, text, first, end - 1)
+                image[at], image[at + 1] = 5, 0xE9
+                field, leads = at + 2, end
+                at += 6
+            elif kind == CALL:
+                at = push_return(state, image, at, pieces, bounds, fields, end)
+                returns = end
+        else:
+            relative = facts[row, HEAD] > 0
+            at = indirect(
+                state, image, at, text, first, end, kind, relative, pieces, bounds, fields, slot, counter < 0
+            )
+            if at < 0:
+                return -1, field, leads, falls, returns
+            if kind == INDIRECT_CALL:
+                returns = end
+    return at, field, leads, falls, returns

@@ -1,0 +1,68 @@
+"""What is known of a module's addresses: a hashed table by their offsets in the module."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ENTRIES,
+    FRAGMENT,
+    LANDED,
+    LINK,
+    LINKS,
+    STUB,
+)
+
+
+@njit(nogil=True, cache=True)
+def entry_of(state, keys, offset):
+    """The entry of an offset, a new one if there is none (there must be room)."""
+    mask = len(keys) - 1
+    at = np.int64(np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(24)) & mask
+    wanted = offset + 1
+    while keys[at] != wanted:
+        if keys[at] == 0:
+            keys[at] = wanted
+            state[ENTRIES] += 1
+            return at
+        at = (at + 1) & mask
+    return at
+
+
+@njit(nogil=True, cache=True)
+def rehash(state, keys, index, new_keys, new_index):
+    """Put all entries into a larger table."""
+    state[ENTRIES] = 0
+    for i in range(len(keys)):
+        if keys[i]:
+            at = entry_of(state, new_keys, keys[i] - 1)
+            new_index[at] = index[i]
+
+
+@njit(nogil=True, cache=True)
+def take(state, keys, index, links, pcs, fragments, fields, targets, stub_targets, stubs, landed, size):
+    """Enter what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
+    `stub_targets`, addresses that have `landed`. All are offsets; links out of the module's `size` are the
+    linker's own."""
+    for i in range(len(pcs)):
+        index[entry_of(state, keys, pcs[i]), FRAGMENT] = fragments[i]
+    for i in range(len(fields)):
+        if targets[i] >= 0 and targets[i] < size:
+            at = entry_of(state, keys, targets[i])
+            n = state[LINKS]
+            links[n, 0], links[n, 1], links[n, 2] = fields[i], targets[i], index[at, LINK]
+            state[LINKS] = n + 1
+            index[at, LINK] = n + 1
+    for i in range(len(stubs)):
+        index[entry_of(state, keys, stub_targets[i]), STUB] = stubs[i]
+    for i in range(len(landed)):
+        index[entry_of(state, keys, landed[i]), LANDED] = 1
+
+
+@njit(nogil=True, cache=True)
+def links_to(state, keys, index, offset):
+    """The first of the branches that are to lead to an offset, plus 1 (0: there is none)."""
+    return index[entry_of(state, keys, offset), LINK]

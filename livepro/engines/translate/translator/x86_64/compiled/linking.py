@@ -1,0 +1,81 @@
+"""Ways into fragments: direct branches and landings, in code that nothing leads to yet."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from numba import njit
+
+from livepro.engines.translate.translator.x86_64.compiled.emitting import pad, put, write_32, write_64
+from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    BYTES,
+    COLD,
+    FRAGMENT,
+    JUMP_PIECE,
+    LANDED,
+    LANDING,
+    LANDINGS,
+    LINK,
+    LINKS,
+    MODULE,
+    SIZE,
+    STUB,
+    STUBS,
+    SUCCESSORS,
+)
+
+_STOP = 0xCC  # int3
+
+
+@njit(nogil=True, cache=True)
+def link(state, image, field, target, keys, index, links, stubs, successors):
+    """Let the branch whose displacement is at `field`, in code that nothing leads to yet, lead to the
+    module's offset `target`."""
+    at = entry_of(state, keys, target)
+    n = state[LINKS]
+    links[n, 0], links[n, 1], links[n, 2] = field, target, index[at, LINK]
+    state[LINKS] = n + 1
+    inside = target >= 0 and target < state[SIZE]
+    if inside:
+        index[at, LINK] = n + 1
+        if index[at, FRAGMENT]:
+            write_32(image, field, index[at, FRAGMENT] - field - 4)
+            return
+        if state[SUCCESSORS] < len(successors):
+            successors[state[SUCCESSORS]] = target
+            state[SUCCESSORS] += 1
+    stub = index[at, STUB]
+    if not stub:
+        stub = state[COLD]
+        state[COLD] += 1
+        image[stub] = _STOP
+        state[BYTES] += 1
+        index[at, STUB] = stub
+        n = state[STUBS]
+        stubs[n, 0], stubs[n, 1] = target, stub
+        state[STUBS] = n + 1
+    write_32(image, field, stub - field - 4)
+
+
+@njit(nogil=True, cache=True)
+def landed(state, pc, at, likely, keys, index, landings):
+    """Take note of a landing for `pc`, which is at `at`."""
+    n = state[LANDINGS]
+    landings[n, 0], landings[n, 1], landings[n, 2] = pc, at, 1 if likely else 0
+    state[LANDINGS] = n + 1
+    index[entry_of(state, keys, pc), LANDED] = 1
+
+
+@njit(nogil=True, cache=True)
+def land(state, image, pc, pieces, bounds, keys, index, landings):
+    """Make a landing for `pc`, which has a fragment."""
+    at = begin = state[COLD] + 15 & -16
+    at = put(image, at, pieces, bounds, LANDING)
+    write_64(image, begin + 2, -(state[MODULE] + pc))
+    at = pad(state, image, at, 1, pieces, bounds)
+    at = put(image, at, pieces, bounds, JUMP_PIECE)
+    write_32(image, at - 4, index[entry_of(state, keys, pc), FRAGMENT] - at)
+    state[BYTES] += at - state[COLD]
+    state[COLD] = at
+    landed(state, pc, begin, False, keys, index, landings)

@@ -1,0 +1,271 @@
+"""One module's code translated by the kernels: the arrays they work on, and what they need to know."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from livepro.engines.translate.codecache.compiled_code import Made
+from livepro.engines.translate.translator.x86_64.compiled import tables
+from livepro.engines.translate.translator.x86_64.compiled.chaining import translate
+from livepro.engines.translate.translator.x86_64.compiled.decoding import (
+    FINE,
+    MOST,
+    WINDOW_SHIFT,
+    measure,
+    place_of,
+    shape,
+)
+from livepro.engines.translate.translator.x86_64.compiled.index import links_to, rehash, take
+from livepro.engines.translate.translator.x86_64.compiled.landing import enter
+from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+
+Array = npt.NDArray[np.int64]
+
+_WINDOW = 1 << WINDOW_SHIFT
+_ROWS, _FIELDS, _STUBS, _LANDINGS, _PATCHES, _STACK, _NEEDS = 1024, 1 << 14, 4096, 1024, 1 << 16, 4096, 512
+
+
+@njit(nogil=True, cache=True)
+def _publish(words, patches, count):
+    for i in range(count):
+        words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store: threads run there
+
+
+@njit(nogil=True, cache=True)
+def _steps(text, at, out):
+    for i in range(len(out)):
+        out[i] = measure(text, at) & 0xFF
+        at += out[i]
+
+
+@njit(nogil=True, cache=True)
+def _instructions(text, offsets, counts, lows, highs, rows, steps, shapes):
+    n = 0
+    for i in range(len(offsets)):
+        at = offsets[i]
+        for _ in range(counts[i]):
+            measured = measure(text, at)
+            low, high = shape(text, at, measured)
+            shapes[n] = rows[place_of(lows, highs, low, high)]
+            steps[n] = measured & 0xFF
+            at += steps[n]
+            n += 1
+
+
+class Text:
+    """A module's code, as far as it has been read: `code` (uint8) and which windows are `present` (uint8).
+    `read` reads the program's memory."""
+
+    def __init__(self, start: int, size: int, shapes: ShapeTable) -> None:
+        self.start = start
+        self.shapes = shapes
+        self.code = np.zeros(size, np.uint8)
+        self.present = np.zeros((size >> WINDOW_SHIFT) + 1, np.uint8)
+
+    @property
+    def examples(self) -> list[bytes]:
+        """An encoding for each shape that has been met."""
+        return self.shapes.examples
+
+    def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """Of blocks at these offsets that have so many instructions the sizes (bytes) and shapes (rows) of
+        all of these."""
+        total, table = int(counts.sum()), self.shapes
+        steps, shapes = np.zeros(total, np.uint8), np.zeros(total, np.int32)
+        _instructions(self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes)
+        return steps, shapes
+
+    def steps(self, at: int, count: int) -> bytes:
+        """The sizes of so many instructions from an index on."""
+        out = np.zeros(count, np.uint8)
+        _steps(self.code, at, out)
+        return out.tobytes()
+
+    def fill(self, at: int, read: Callable[[int, int], bytes]) -> None:
+        """Read the window that an index is in."""
+        begin = at & -_WINDOW
+        size = min(_WINDOW, len(self.code) - begin)
+        data = read(self.start + begin, size)
+        self.code[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
+        self.present[at >> WINDOW_SHIFT] = 1
+
+
+class CompiledModule:
+    """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
+    that code may branch by jump tables."""
+
+    def __init__(
+        self,
+        text: Text,
+        base: int,
+        image: npt.NDArray[np.uint8],
+        pieces: npt.NDArray[np.uint8],
+        bounds: Array,
+        *,
+        low: bool,
+    ) -> None:
+        self._text = text
+        self._image = image
+        self._words, self._long_words = image.view(np.int32), image.view(np.uint64)
+        self._shapes = text.shapes
+        self._pieces = pieces
+        self._bounds = bounds
+        self._state = np.zeros(tables.STATE_SIZE, np.int64)
+        self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
+        self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
+        self._keys = np.zeros(1 << 12, np.int64)
+        self._index = np.zeros((1 << 12, tables.INDEX_COLUMNS), np.int64)
+        self._links = np.zeros((1 << 12, 3), np.int64)
+        self._rows = np.zeros((_ROWS, tables.ROW_COLUMNS), np.int64)
+        self._fields = np.zeros((_FIELDS, 2), np.int64)
+        self._stubs = np.zeros((_STUBS, 2), np.int64)
+        self._landings = np.zeros((_LANDINGS, 3), np.int64)
+        self._patches = np.zeros((_PATCHES, 2), np.int64)
+        self._needs = np.zeros(_NEEDS, np.int64)
+        self._returns, self._successors = np.zeros(_STACK, np.int64), np.zeros(_STACK, np.int64)
+        self._left, self._again = np.zeros((_STACK, 2), np.int64), np.zeros((_STACK, 2), np.int64)
+        self._offsets, self._of_shape = np.zeros(MOST + 32, np.int64), np.zeros(MOST + 32, np.int64)
+
+    def take(
+        self,
+        pcs: Array,
+        fragments: Array,
+        fields: Array,
+        targets: Array,
+        stub_targets: Array,
+        stubs: Array,
+        landed: Array,
+    ) -> None:
+        """Know of what was made elsewhere (see `index.take`)."""
+        state = self._state
+        self._make_room(len(pcs) + len(targets) + len(stubs) + len(landed), len(fields))
+        take(
+            *(state, self._keys, self._index, self._links, pcs, fragments, fields, targets, stub_targets),
+            *(stubs, landed, state[tables.SIZE]),
+        )
+
+    def links_to(self, offset: int) -> list[int]:
+        """The fields of all branches that are to lead to an offset in the module."""
+        self._make_room(1, 0)
+        found: list[int] = []
+        follow = links_to(self._state, self._keys, self._index, offset)
+        while follow:
+            field, _, follow = self._links[follow - 1].tolist()
+            found.append(field)
+        return found
+
+    def _make_room(self, entries: int, links: int) -> None:
+        state = self._state
+        size = len(self._keys)
+        while 2 * (int(state[tables.ENTRIES]) + entries + 256) >= size:
+            size *= 2
+        if size > len(self._keys):
+            keys, index = np.zeros(size, np.int64), np.zeros((size, tables.INDEX_COLUMNS), np.int64)
+            rehash(state, self._keys, self._index, keys, index)
+            self._keys, self._index = keys, index
+        if state[tables.LINKS] + links + 256 >= len(self._links):
+            more = np.zeros((2 * (len(self._links) + links + 256), 3), np.int64)
+            more[: len(self._links)] = self._links
+            self._links = more
+
+    def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
+        """See `CompiledCode`."""
+        state = self._state
+        state[tables.BUDGET] = eager
+        for which, stack, likely in (
+            (tables.RETURNS, self._returns, returns),
+            (tables.SUCCESSORS, self._successors, successors),
+        ):
+            likely = likely[-len(stack) :]
+            stack[: len(likely)] = likely
+            state[which] = len(likely)
+
+    def run(
+        self, pc: int, slot: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
+    ) -> Made | None:
+        """See `CompiledCode`."""
+        state, text, shapes = self._state, self._text, self._shapes
+        self._make_room(2048, 2048)
+        state[: tables.HOT + 4] = room
+        state[tables.SLOT] = slot
+        state[tables.ROWS : tables.RETURNS] = 0
+        state[tables.NEEDS] = state[tables.BYTES] = 0
+        first_link = int(state[tables.LINKS])
+        status = translate(
+            *(state, self._image, pc, lands, likely, text.code, text.present, shapes.lows, shapes.highs),
+            *(shapes.rows, shapes.facts, self._pieces, self._bounds, self._keys, self._index),
+            *(self._links, self._rows, self._fields, self._stubs, self._landings, self._patches),
+            *(self._needs, self._returns, self._successors, self._left, self._again, self._offsets),
+            self._of_shape,
+        )
+        return self._made(slot, first_link) if status == FINE else None
+
+    def prepare(self, read: Callable[[int, int], bytes]) -> bool:
+        """Read and learn what the last call was in need of; False if that was nothing."""
+        state, text = self._state, self._text
+        needs = self._needs[: state[tables.NEEDS]].tolist()
+        for need in needs:
+            if need < 0:
+                text.fill(-1 - need, read)
+            else:
+                self._shapes.learn(text.code, need)
+        for at, lands in self._again[: state[tables.AGAIN]].tolist():
+            which, stack = (tables.RETURNS, self._returns) if lands else (tables.SUCCESSORS, self._successors)
+            if state[which] < len(stack):
+                stack[state[which]] = at
+                state[which] += 1
+                state[tables.BUDGET] += 1
+        state[tables.AGAIN] = 0
+        return bool(needs)
+
+    def _made(self, slot: int, first_link: int) -> Made:
+        state = self._state
+
+        def some(array, which):
+            return array[: state[which]].copy()
+
+        return Made(
+            slot,
+            some(self._rows, tables.ROWS),
+            some(self._fields, tables.FIELDS),
+            self._links[first_link : state[tables.LINKS], :2].copy(),
+            some(self._stubs, tables.STUBS),
+            some(self._landings, tables.LANDINGS),
+            some(self._left, tables.LEFT),
+            int(state[tables.BYTES]),
+        )
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The offsets of the cache's free places."""
+        return int(self._state[tables.HOT]), int(self._state[tables.COLD])
+
+    def land(self, table: npt.NDArray[np.uint64], tails: Array, miss: int, otherwise: int) -> list[list[int]]:
+        """See `CompiledCode`."""
+        count = int(self._state[tables.LANDINGS])
+        elsewhere = np.zeros((count, 2), np.int64)
+        found = enter(
+            *(
+                self._state,
+                self._image,
+                self._long_words,
+                table,
+                tails,
+                miss,
+                self._landings,
+                count,
+                otherwise,
+            ),
+            elsewhere,
+        )
+        return elsewhere[:found].tolist()
+
+    def publish(self) -> None:
+        """Let the branches that wait for what the last call has made lead there."""
+        _publish(self._words, self._patches, self._state[tables.PATCHES])

@@ -1,0 +1,62 @@
+"""The shapes that earlier runs have met, kept: they say, too, that all of this has been compiled here."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from livepro.kept.artifacts import ArtifactStore
+from livepro.kept.place import default_directory
+
+_KIND = "shapes"
+_LONGEST = 15  # bytes of an instruction
+
+
+def _processor() -> str:
+    """What numba compiles for: the processor's model and what it can do."""
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    return "".join(line for line in lines if line.startswith(("model", "flags", "vendor")))
+
+
+class ShapeStore:
+    """Where shapes are kept: for one version of livepro, Python and numba, and one kind of processor."""
+
+    def __init__(self) -> None:
+        here = Path(__file__).parent
+        self._store = ArtifactStore(default_directory(), _KIND, here, here.with_name("facts.py"))
+        try:
+            self._key = self._store.key(version("numba"), platform.python_version(), str(here), _processor())
+        except (PackageNotFoundError, OSError):
+            self._key = ""
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is what compiles."""
+        return bool(self._key)
+
+    def read(self) -> tuple[Any, list[bytes]] | None:
+        """Facts (int64, by row, columns as in `decoding`) and an example of each shape that is kept; None where
+        nothing is: nothing has been compiled here, then."""
+        arrays = self._store.read(self._key) if self._key else None
+        if arrays is None:
+            return None
+        lengths = arrays["lengths"].tolist()
+        texts = arrays["examples"].reshape(-1, _LONGEST)
+        examples = [text[:n].tobytes() for text, n in zip(texts, lengths, strict=True)]
+        return arrays["facts"].reshape(len(lengths), -1), examples
+
+    def write(self, facts: Any, examples: list[bytes]) -> None:
+        """Keep the facts and an example of each shape."""
+        texts = b"".join(example.ljust(_LONGEST, b"\0") for example in examples)
+        self._store.write(
+            self._key,
+            {
+                "facts": facts[: len(examples)].reshape(-1),
+                "lengths": np.array([len(example) for example in examples], np.uint8),
+                "examples": np.frombuffer(texts, np.uint8),
+            },
+        )

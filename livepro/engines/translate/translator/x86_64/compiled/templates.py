@@ -1,0 +1,34 @@
+"""The pieces of code that fragments are put together from, written by `encode` once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Landing
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX
+from livepro.engines.translate.translator.x86_64.emitter import NOPS, SAVE_BELOW_STACK
+
+_NO_ADDING = (4, 12)  # lea cannot use rsp and r12 as they are
+
+
+def _add_one(register: int) -> bytes:
+    if register in _NO_ADDING:
+        return b""
+    return encode.load_area(register, 0) + encode.lea_increment(register, 1) + encode.store_area(register, 0)
+
+
+def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
+    """All pieces behind each other (uint8), and where each begins and ends (int64), in the order of
+    `tables`; `lookup` is what looks rax up, `landing` any landing."""
+    parts = [
+        *(SAVE_RAX, SAVE_RCX, LOAD_RAX, LOAD_RCX, encode.increment_area(0), encode.POP_RAX),
+        *(encode.adjust_rsp(0), encode.LOAD_RCX_BELOW_STACK + SAVE_BELOW_STACK),
+        *(encode.push_immediate(0), encode.push_at(0), encode.store_area_immediate(layout.SITE, 0), lookup),
+        *(landing.code, encode.jump(0)),
+        *map(_add_one, range(16)),
+        *NOPS,
+    ]
+    bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return np.frombuffer(b"".join(parts), np.uint8), bounds

@@ -1,0 +1,70 @@
+"""Runs a command with all that compiled code can translate translated by it, and translates each block
+again in Python, when the program has ended: prints how many there were, and those that differ.
+
+    compiled_twin.py DIRECTORY COMMAND [ARGS...]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from engines.allowing import compile_always
+
+import livepro
+from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.code_cache import CodeCache
+from livepro.engines.translate.engine import TranslateEngine
+
+seen: Counter[str] = Counter()
+
+
+def compare(space: CodeCache, cache: Cache) -> None:
+    """Compare all fragments of a cache that compiled code has made with what the emitter makes of these."""
+    image = np.frombuffer(cache.map, np.uint8)
+    fields = {int(at): kind for kind, places in cache.record.all_fields().items() for at in places}
+    links = dict(cache.record.all_links().tolist())
+    unlooked = [row for row, block in enumerate(cache.blocks) if block is None and row >= cache.kept]
+    seen["put back"] += cache.kept
+    for row in unlooked:
+        block = space.registry.recall(cache, row)
+        details, at = block.details, block.start
+        there = image[at - cache.base : at - cache.base + block.size].copy()
+        code = np.frombuffer(bytes(details.code), np.uint8).copy()
+        for offset in [*(o for o, _ in details.exits), *(o for o, _ in details.literals)]:
+            there[offset : offset + 4] = code[offset : offset + 4] = 0  # where it leads, or lies
+        same = there.tolist() == code.tolist()
+        mine = {(kind, at + offset) for kind, offset in details.fields}
+        same &= mine == {(fields[p], p) for p in range(at, at + block.size) if p in fields}
+        same &= all(links[at + offset] == target for offset, target in details.exits)
+        for offset, value in details.literals:
+            field = at + offset - cache.base
+            place = field + 4 + int(image[field : field + 4].view("<i4")[0])
+            same &= int(image[place : place + 8].view("<u8")[0]) == value
+        seen["same" if same else "different"] += 1
+        if not same and seen["different"] < 10:
+            print(f"{block.source.pc:#x}", block.source.code.hex(), bytes(code).hex(), bytes(there).hex())
+
+
+def main(directory: str, *command: str) -> None:
+    """See above."""
+    compile_always()
+    ended = TranslateEngine.process_ended
+
+    def process_ended(self: TranslateEngine, process: Any) -> None:
+        space = self.table.spaces.get(process)
+        if space is not None:
+            for cache in space.memory.caches.all:
+                if cache.batches:
+                    compare(space, cache)
+        ended(self, process)
+
+    TranslateEngine.process_ended = process_ended  # type: ignore[method-assign]
+    livepro.run(command, engine="translate", cache=directory)
+    print(seen["same"], "the same", seen["different"], "different")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,169 @@
+"""Compiled code that translates: what it takes instructions for, and that it writes what the emitter does."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engines.contract import EngineContract
+from engines.observed import TIMEOUT
+from engines.test_translate import Compiled
+from tools import needed
+
+from fixtures import Builder, Fixture, assembly
+
+if platform.machine() != "x86_64":
+    pytest.skip("blocks are translated in Python there", allow_module_level=True)
+
+from elftools.elf.elffile import ELFFile
+from iced_x86 import Decoder
+
+from livepro.engines.translate.translator.x86_64.compiled import decoding
+from livepro.engines.translate.translator.x86_64.compiled.decoding import locate
+from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+from livepro.engines.translate.translator.x86_64.facts import FactTable
+from livepro.isa import for_machine
+
+FEW = ("returns", "nested_loops", "threads_handoff", "signal_nested", "rep_scas", "flags_alive")
+"""Fixtures of the contract."""
+
+TWIN = Path(__file__).with_name("compiled_twin.py")
+
+
+class Checked:
+    """A table of shapes, with what iced-x86 says of each encoding beside what its shape says."""
+
+    def __init__(self) -> None:
+        self.shapes = ShapeTable()
+        self.left = self.same = 0
+        self._facts = FactTable()
+        self._kinds: dict[int, tuple[object, ...]] = {}
+        self._describe = for_machine("x86_64").describe
+
+    def see(self, text: bytes, *, kinds: bool) -> None:
+        """Look at the instruction that `text` begins with; `kinds`: at its description, too."""
+        code = np.frombuffer(text.ljust(32, b"\0"), np.uint8)
+        measured, place = locate(code, 0, self.shapes.lows, self.shapes.highs)
+        if not measured:
+            self.left += 1
+            return
+        self.shapes.learn(code, 0)
+        _, place = locate(code, 0, self.shapes.lows, self.shapes.highs)
+        row = int(self.shapes.rows[place])
+        kind, *facts = self.shapes.facts[row].tolist()
+        if kind in (decoding.OTHER, decoding.INVALID):
+            self.left += 1
+            return
+        decoder = Decoder(64, code.tobytes())
+        instruction = decoder.decode()
+        length = measured & 0xFF
+        assert instruction.len == length, text.hex()
+        mine = self._facts.learn(
+            code[:length].tobytes(), instruction, decoder.get_constant_offsets(instruction)
+        )
+        said = (mine.reads, mine.kills, mine.registers_read, mine.registers_killed, mine.faults, mine.spot)
+        assert tuple(facts[:6]) == said, text.hex()
+        head = measured >> 8 & 0xFF
+        assert mine.displacement in (0, head), text.hex()
+        assert mine.kind == kind, text.hex()
+        if kinds:
+            described = self._describe(code[:length].tobytes()).kind
+            assert self._kinds.setdefault(int(row), described) == described, text.hex()
+        self.same += 1
+
+
+def encodings(path: str) -> Iterator[bytes]:
+    """The instructions of a file's code, as iced-x86 finds them one behind the other."""
+    with open(path, "rb") as file:
+        elf = ELFFile(file)
+        for section in elf.iter_sections():
+            if section["sh_flags"] & 4:  # SHF_EXECINSTR
+                code = section.data()
+                decoder = Decoder(64, code, ip=section["sh_addr"])
+                at = 0
+                for instruction in decoder:
+                    yield code[at : at + max(instruction.len, 1)]
+                    at += instruction.len
+
+
+def libraries(*names: str) -> list[str]:
+    """The paths of shared libraries that this interpreter has loaded, by parts of their names."""
+    maps = Path("/proc/self/maps").read_text()
+    return sorted({m[0] for n in names for m in re.finditer(rf"/\S*{n}\S*\.so\S*", maps)})
+
+
+def test_a_shape_says_all_of_libc() -> None:
+    """Each encoding that occurs means what the first one of its shape means: length, flags, registers, and
+    how it is described."""
+    checked = Checked()
+    for path in libraries("libc"):
+        for text in set(encodings(path)):
+            checked.see(text, kinds=True)
+    assert checked.same > 20_000
+    assert checked.left < checked.same // 20  # there are constants among code
+
+
+@pytest.mark.long
+def test_a_shape_says_all_of_other_libraries() -> None:
+    import ssl  # noqa: F401 - so that libcrypto is loaded
+
+    import numpy.linalg  # noqa: F401 - and OpenBLAS
+
+    checked = Checked()
+    paths = libraries("libcrypto", "libm", "openblas", "_multiarray_umath")
+    assert len(paths) >= 4
+    for path in paths:
+        for text in set(encodings(path)):
+            checked.see(text, kinds=True)
+    assert checked.same > 100_000
+    assert checked.left < checked.same // 20
+
+
+@pytest.mark.parametrize("count", [30_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_a_shape_says_all_of_random_bytes(count: int) -> None:
+    generator, checked = random.Random(count), Checked()
+    for _ in range(count):
+        checked.see(generator.randbytes(16), kinds=False)
+    assert checked.same > count // 4
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["/bin/ls", "-l", "/"],
+        pytest.param([sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
+        pytest.param(["gcc", "-O2", "-S", "-o", "/dev/null", "-x", "c", "/dev/null"], marks=pytest.mark.long),
+    ],
+    ids=["ls", "python", "gcc"],
+)
+def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_path: Path) -> None:
+    """Byte by byte, but for where branches lead; and the same fields and links."""
+    if command[0] == "gcc":
+        needed("gcc", "gcc")
+    done = subprocess.run(
+        [sys.executable, TWIN, tmp_path, *command],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(TWIN.parents[1])},
+    )
+    told = re.search(r"^(\d+) the same (\d+) different$", done.stdout, re.MULTILINE)
+    assert told is not None
+    assert int(told[1]) > 1000
+    assert int(told[2]) == 0, done.stdout
+
+
+@pytest.mark.parametrize("fixture", [f for f in assembly() if f.name in FEW], ids=lambda f: f.name)
+def test_counts(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
+    """(All of the contract: `test_translate`, in CI.)"""
+    run = Compiled("translate", tmp_path, cache=str(tmp_path / "kept"))
+    EngineContract().test_proved_counts(fixture, builder, run)
