@@ -16,8 +16,8 @@ _GROWN = 8  # shapes are kept again once there are so much more: one to so many
 
 
 class Compiler:
-    """See `livepro.engines.translate.translator.backend.Compiler`. `waits`: nothing is compiled by this process
-    itself, but by another one meanwhile, if it has not been yet."""
+    """See `livepro.engines.translate.translator.backend.Compiler`. `waits`: nothing is compiled by this
+    process itself, but by another one meanwhile, if it has not been yet."""
 
     waits = True
 

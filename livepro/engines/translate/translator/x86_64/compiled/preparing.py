@@ -10,14 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore
-from livepro.kept.place import default_directory
+from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore, place
 
 _LOCK_LASTS = 600  # seconds after which who prepares is taken for dead
 _ROOM = 64 << 20  # bytes of a cache that nobody runs
@@ -78,16 +78,15 @@ def _libraries() -> Iterator[tuple[str, int, int, int]]:
 def _functions(path: str, offset: int, size: int) -> list[int]:
     """Where functions begin that a file exports, from an offset on."""
     with open(path, "rb") as file:
-        symbols = ELFFile(file).get_section_by_name(".dynsym")
-        places = {
-            s["st_value"] - offset for s in symbols.iter_symbols() if s["st_info"]["type"] == "STT_FUNC"
-        }
+        symbols: Any = ELFFile(file).get_section_by_name(".dynsym")
+        functions = (s for s in symbols.iter_symbols() if s["st_info"]["type"] == "STT_FUNC")
+        places = {s["st_value"] - offset for s in functions}
     return sorted(place for place in places if 0 <= place < size)
 
 
 def prepare_meanwhile() -> None:
     """Have that done by a process of its own, unless one is at it; it is nobody's child."""
-    lock = default_directory() / "preparing"
+    lock = place() / "preparing"
     try:
         lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +17,13 @@ _KIND = "shapes"
 _LONGEST = 15  # bytes of an instruction
 
 
+def place() -> Path:
+    """The directory for what is kept here: beside what numba keeps, if that may be written (it goes when that
+    goes), else livepro's own."""
+    here = Path(__file__).parent
+    return here / "__pycache__" if os.access(here, os.W_OK) else default_directory()
+
+
 def _processor() -> str:
     """What numba compiles for: the processor's model and what it can do."""
     lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
@@ -27,7 +35,7 @@ class ShapeStore:
 
     def __init__(self) -> None:
         here = Path(__file__).parent
-        self._store = ArtifactStore(default_directory(), _KIND, here, here.with_name("facts.py"))
+        self._store = ArtifactStore(place(), _KIND, here, here.with_name("facts.py"))
         try:
             self._key = self._store.key(version("numba"), platform.python_version(), str(here), _processor())
         except (PackageNotFoundError, OSError):
@@ -39,8 +47,8 @@ class ShapeStore:
         return bool(self._key)
 
     def read(self) -> tuple[Any, list[bytes]] | None:
-        """Facts (int64, by row, columns as in `decoding`) and an example of each shape that is kept; None where
-        nothing is: nothing has been compiled here, then."""
+        """Facts (int64, by row, columns as in `decoding`) and an example of each shape that is kept; None
+        where nothing is: nothing has been compiled here, then."""
         arrays = self._store.read(self._key) if self._key else None
         if arrays is None:
             return None
