@@ -96,6 +96,21 @@ class BlockStore:
         self.offsets.extend(address + shift for address in addresses)
         self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
 
+    def extend_mixed(
+        self,
+        addresses: list[int],
+        codes: list[bytes],
+        sizes: list[bytes],
+        mappings: Sequence[Mapping | None],
+        kinds: npt.NDArray[np.uint16],
+        instructions: Sequence[Any],
+    ) -> None:
+        """The same for blocks of several mappings."""
+        first = len(self.addresses)
+        for address, code, steps, mapping in zip(addresses, codes, sizes, mappings, strict=True):
+            self.append(address, code, steps, mapping)
+        self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
+
     def length_array(self) -> npt.NDArray[np.int64]:
         """`lengths` of the rows that are complete, as an array. For one thread, which need not
         be the one that appends."""

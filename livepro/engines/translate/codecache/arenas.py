@@ -146,6 +146,11 @@ class CacheMemory:
             raise KeyError(hex(address))
         return cache
 
+    @property
+    def all_caches(self) -> list[Cache]:
+        """The caches in use, and those that are dropped but not given up."""
+        return [*self.caches.all, *(() if self.flushed is None else self.flushed.caches.all)]
+
     def made_at(self, address: int) -> Cache:
         """The cache that holds a fragment, be it dropped but not given up."""
         cache = self.caches.at(address)

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from livepro.model import Instruction
+
 Array = npt.NDArray[np.int64]
 
 
@@ -37,9 +39,11 @@ class CodeText(Protocol):
 
     code: npt.NDArray[np.uint8]
 
-    @property
-    def examples(self) -> list[bytes]:
-        """An encoding for each shape of instructions."""
+    def describe(self, code: bytes) -> Instruction:
+        """What an encoding means."""
+
+    def described(self, shape: int) -> Instruction:
+        """What an encoding of a shape means, equal for all of them but for the encoding itself."""
 
     def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """Of blocks at these offsets that have so many instructions the sizes and shapes of all of these."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.recording import BlockStore, located
+from livepro.engines.recording import located
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.compiled_code import batch_of
@@ -47,9 +47,10 @@ class BlockRegistry:
     """All blocks that one code cache has or had fragments of.
 
     `slots` leads from the program's address of a block to the slot of the fragment in force; by slot there
-    are `starts` of fragments, `mappings` and blocks (`block`). `cells` are the counters in use, `unrolled`
-    the slots of further fragments of one block. `versions` are fragments of code that may change, by address
-    and bytes. `epoch` is odd while counts are moved from one place to another (`moving`).
+    are `starts` of fragments, `mappings` and blocks (`block`); `restored` are those put back. `cells` are the
+    counters in use, `unrolled` the slots of further fragments of one block. `versions` are fragments of code
+    that may change, by address and bytes. `epoch` is odd while counts are moved from one place to another
+    (`moving`).
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class BlockRegistry:
         self._reader = reader
         self._emitter = emitter
         self._blocks: list[Fragment | EvictedBlock | int | None] = []
-        self._restored: list[Restored] = []
+        self.restored: list[Restored] = []
         self._known: dict[tuple[int, bytes, object], int] = {}
         self._reserved: dict[tuple[int, bytes], int] = {}
         self._lengths = np.zeros(0, np.int64)
@@ -92,7 +93,7 @@ class BlockRegistry:
         child.starts = self.starts.copy()
         child.mappings = self.mappings.copy()
         child.versions = self.versions.copy()
-        child._restored, child._known = self._restored.copy(), self._known.copy()
+        child.restored, child._known = self.restored.copy(), self._known.copy()
         child._blocks = self._blocks.copy()
         child._reserved = self._reserved.copy()
         child._lengths = self._lengths
@@ -108,7 +109,7 @@ class BlockRegistry:
     @property
     def put_back(self) -> int:
         """Blocks whose fragments were put back from earlier runs."""
-        return sum(len(restored.persisted) for restored in self._restored)
+        return sum(len(restored.persisted) for restored in self.restored)
 
     def find(self, pc: int) -> Fragment | None:
         """The fragment in force for the program's address `pc`, None if there is none."""
@@ -201,21 +202,9 @@ class BlockRegistry:
             self._blocks[slot] = block
         return block
 
-    def write_down(self, store: BlockStore, slots: npt.NDArray[np.int64]) -> None:
-        """Append the blocks that count in `slots` (ascending) to a store, in that order."""
-        behind = 0
-        for restored in (*self._restored, None):
-            first = len(self.starts) if restored is None else restored.first
-            for slot in slots[(slots >= behind) & (slots < first)].tolist():
-                store.append(*self.parts(slot), self.mappings[slot])
-            if restored is None:
-                break
-            persisted, module = restored.persisted, restored.module
-            behind = first + len(persisted)
-            mine = slots[(slots >= first) & (slots < behind)]
-            pcs, codes, steps, kinds = persisted.rows(persisted.row_of[mine - first])
-            start = module.start
-            store.extend([pc + start for pc in pcs], codes, steps, module, kinds, persisted.instructions)
+    def unlooked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these blocks have been made by compiled code, and not been looked into since."""
+        return np.array([isinstance(self._blocks[slot], int) for slot in slots.tolist()], bool)
 
     def parts(self, slot: int) -> tuple[int, bytes, bytes]:
         """The address and bytes of the block of a slot, and the sizes of its instructions."""
@@ -228,7 +217,7 @@ class BlockRegistry:
             return cache.made_parts(bisect_right(cache.starts, start) - 1)
         if block is not None:
             return block.source.pc, block.source.code, block.source.steps()
-        first, persisted, module = next(r for r in self._restored if 0 <= slot - r.first < len(r.persisted))
+        first, persisted, module = next(r for r in self.restored if 0 <= slot - r.first < len(r.persisted))
         (pc,), (code,), (steps,), _ = persisted.rows(persisted.row_of[[slot - first]])
         return pc + module.start, code, steps
 
@@ -263,7 +252,7 @@ class BlockRegistry:
         assert persisted is not None
         assert module is not None
         first, count = cache.first_slot, len(persisted)
-        self._restored.append(Restored(first, persisted, module))
+        self.restored.append(Restored(first, persisted, module))
         cell = self.cells.take_all(first, count)
         if self._memory.refill:
             self._areas.note_lengths(cell, persisted.lengths[persisted.row_of], self.cells.range)

@@ -8,6 +8,7 @@ import numpy as np
 
 from livepro.engines.control import SnapshotRecord
 from livepro.engines.recording import ImageRecord
+from livepro.engines.translate.codecache import writing_blocks
 from livepro.engines.translate.codecache.code_cache import CodeCache
 
 
@@ -30,7 +31,7 @@ def write_down(record: ImageRecord, space: CodeCache, snapshots: Iterable[Snapsh
         for interval in tally.intervals:
             used[interval.rows] = True
     former = np.flatnonzero(used)
-    space.registry.write_down(record.store, former)
+    writing_blocks.write_down(record.store, space.registry, space.memory.all_caches, former)
     record.store.labels = {
         int(np.searchsorted(former, slot)): label
         for slot, label in space.generated.labels.items()

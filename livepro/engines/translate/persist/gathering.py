@@ -73,9 +73,9 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
         offsets = pcs[unseen] - module.start
         where = ranges(step_at[unseen], lengths[unseen])
         steps[where], shapes = cache.text.instructions(offsets, lengths[unseen])
-        by_shape = np.zeros(len(cache.text.examples), np.uint16)
-        for shape in np.unique(shapes).tolist():
-            by_shape[shape] = kind_of(cache.text.examples[shape])
+        by_shape = np.zeros(int(shapes.max(initial=0)) + 1, np.uint16)
+        for shape in np.flatnonzero(np.bincount(shapes)).tolist():
+            by_shape[shape] = kind_of.number(cache.text.described(shape))
         kinds[where] = by_shape[shapes]
         code[ranges(code_at[unseen], code_sizes[unseen])] = cache.text.code[
             ranges(offsets, code_sizes[unseen])

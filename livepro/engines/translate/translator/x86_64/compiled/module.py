@@ -24,6 +24,8 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
 from livepro.engines.translate.translator.x86_64.compiled.index import links_to, rehash, take
 from livepro.engines.translate.translator.x86_64.compiled.landing import enter
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+from livepro.isa.x86_64.describe import describe
+from livepro.model import Instruction
 
 Array = npt.NDArray[np.int64]
 
@@ -68,10 +70,13 @@ class Text:
         self.code = np.zeros(size, np.uint8)
         self.present = np.zeros((size >> WINDOW_SHIFT) + 1, np.uint8)
 
-    @property
-    def examples(self) -> list[bytes]:
-        """An encoding for each shape that has been met."""
-        return self.shapes.examples
+    def describe(self, code: bytes) -> Instruction:
+        """See `CodeText`."""
+        return describe(code)
+
+    def described(self, shape: int) -> Instruction:
+        """See `CodeText`."""
+        return self.shapes.described(shape)
 
     def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """Of blocks at these offsets that have so many instructions the sizes (bytes) and shapes (rows) of

@@ -11,6 +11,8 @@ from numba import njit
 from livepro.engines.translate.translator.x86_64.compiled import decoding
 from livepro.engines.translate.translator.x86_64.compiled.decoding import enter, locate, place_of
 from livepro.engines.translate.translator.x86_64.facts import FactTable, Kind
+from livepro.isa.x86_64.describe import describe
+from livepro.model import Instruction
 
 _FIRST = 1 << 15  # places in the table, at first: half of them are left free
 
@@ -58,6 +60,7 @@ class ShapeTable:
         self.facts = np.zeros((_FIRST, decoding.COLUMNS), np.int64)
         self.examples: list[bytes] = []
         self._table = FactTable()
+        self._described: dict[int, Instruction] = {}
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -70,6 +73,13 @@ class ShapeTable:
         self.facts[: len(examples)] = facts
         text = np.frombuffer(b"".join(example.ljust(16, b"\0") for example in examples), np.uint8)
         _enter_all(text, len(examples), self.lows, self.highs, self.rows)
+
+    def described(self, row: int) -> Instruction:
+        """What an encoding of a shape means, equal for all of them but for the encoding itself."""
+        known = self._described.get(row)
+        if known is None:
+            known = self._described[row] = describe(self.examples[row])
+        return known
 
     def learn(self, text: np.ndarray, at: int) -> None:
         """Learn the shape of the instruction at an index."""
