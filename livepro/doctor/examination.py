@@ -9,6 +9,7 @@ from importlib import import_module, metadata
 
 from livepro import __version__
 from livepro.engines import can_translate, default_engine
+from livepro.engines.translate import backend_for
 from livepro.isa import MACHINES, for_machine
 from livepro.linux.cpu import cpu
 from livepro.linux.perf_event import probe_instruction_counter
@@ -84,6 +85,7 @@ def tracing(allowed: Permissions) -> list[Finding]:
             "hardware counter", State.OK if counter.works else State.NOTE, counter.detail, counter.remedy
         ),
         generated_code(),
+        new_code(),
     ]
 
 
@@ -101,6 +103,30 @@ def generated_code() -> Finding:
         return Finding(name, State.OK, "writes to it are watched (userfaultfd)")
     detail = "watched in Java virtual machines, else compared (userfaultfd without CAP_SYS_PTRACE)"
     return Finding(name, State.NOTE, detail)
+
+
+def new_code() -> Finding:
+    """Is what translates new code compiled: else that takes several times as long."""
+    name, machine = "new code", platform.machine()
+    backend = backend_for(machine) if can_translate(machine) else None
+    if backend is None or backend.compiler is None:
+        return Finding(name, State.NOTE, "translated in Python on this kind of machine")
+    prepared = backend.compiler().prepared
+    if prepared:
+        return Finding(name, State.OK, "translated by compiled code")
+    if prepared is None:
+        return Finding(
+            name,
+            State.NOTE,
+            "translated in Python, slowly: numba is missing",
+            "Run `pip install 'livepro[events]'`.",
+        )
+    return Finding(
+        name,
+        State.NOTE,
+        "translated in Python, slowly, until a run has had that compiled",
+        "Run `livepro doctor --prepare`, or any program.",
+    )
 
 
 def libraries() -> list[Finding]:

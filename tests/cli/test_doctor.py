@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import io
 import os
+import platform
+import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -26,11 +29,40 @@ def test_here(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["ok", "ptrace", "seized", "and", "single-stepped", "a", "child"] in lines
     named = {" ".join(words[1:2]) for words in lines if words and words[0] in ("ok", "--", "NO")}
-    assert {"ptrace", "Yama", "CAP_SYS_PTRACE", "seccomp", "block-step", "hardware", "generated"} <= named
+    assert {
+        "ptrace",
+        "Yama",
+        "CAP_SYS_PTRACE",
+        "seccomp",
+        "block-step",
+        "hardware",
+        "generated",
+        "new",
+    } <= named
     assert {"capstone", "iced-x86", "numpy", "python-ptrace", "kernel", "SIMD"} <= named
     engines = [words[1] for words in lines[lines.index(["Engines"]) + 1 :] if words[:1] == ["ok"]]
     assert engines == ["translate", "block", "step"]
     assert done.stdout.endswith("livepro can run here.\n")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="new code is translated in Python there")
+def test_what_translates_new_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is compiled when that is asked for, and said to be; without numba the way to it is."""
+    from livepro.engines.translate.translator.x86_64.compiled import store  # which others cannot load
+
+    assert main(["doctor", "--prepare"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^Ready after \d+ s; [\d,]+ shapes of instructions are known\.$", out, re.MULTILINE)
+    assert doctor.new_code() == Finding("new code", State.OK, "translated by compiled code")
+
+    def none(_: str) -> str:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(store, "version", none)
+    found = doctor.new_code()
+    assert (found.state, found.remedy) == (State.NOTE, "Run `pip install 'livepro[events]'`.")
 
 
 def test_what_the_tests_need(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ if platform.machine() != "x86_64":
 from elftools.elf.elffile import ELFFile
 from iced_x86 import Decoder
 
-from livepro.engines.translate.translator.x86_64.compiled import decoding
+from livepro.engines.translate.translator.x86_64.compiled import decoding, preparing
 from livepro.engines.translate.translator.x86_64.compiled.decoding import locate
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.facts import FactTable
@@ -160,6 +161,29 @@ def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_pa
     assert told is not None
     assert int(told[1]) > 1000
     assert int(told[2]) == 0, done.stdout
+
+
+def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one process at a time, which is nobody's child: a tracer waits for all its own."""
+    told = tmp_path / "told"
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\necho "$@" $PPID $(sed -n s/^PPid:.//p /proc/$PPID/status) >> {told}\nsleep 0.3\n'
+    )
+    python.chmod(0o700)
+    monkeypatch.setattr(preparing, "place", lambda: tmp_path)
+    monkeypatch.setattr(preparing.sys, "executable", str(python))
+    for _ in range(2):
+        preparing.prepare_meanwhile()
+    deadline = time.monotonic() + TIMEOUT
+    while not told.exists() or (tmp_path / "preparing").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (line,) = told.read_text().splitlines()
+    assert line.startswith("-m livepro doctor --prepare ")
+    assert str(os.getpid()) not in line.split()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 @pytest.mark.parametrize("fixture", [f for f in assembly() if f.name in FEW], ids=lambda f: f.name)

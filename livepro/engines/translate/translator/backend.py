@@ -122,6 +122,10 @@ class Compiler(Protocol):
     def ready(self, emitter: Emitter) -> bool:
         """Whether blocks can be translated as this emitter would: what that takes is imported."""
 
+    @property
+    def prepared(self) -> bool | None:
+        """Whether all has been compiled that is needed; None without what compiles."""
+
     def prepare(self) -> int:
         """Have all compiled that is needed, now. Returns how many shapes of instructions are known. Raises
         ImportError without what compiles."""

@@ -56,6 +56,14 @@ class Compiler:
             self._shapes.know(*kept)
         self._known = len(self._shapes)
 
+    @property
+    def prepared(self) -> bool | None:
+        """See `Compiler`."""
+        from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore
+
+        store = ShapeStore()
+        return store.read() is not None if store.possible else None
+
     def prepare(self) -> int:
         """See `Compiler`."""
         from livepro.engines.translate.translator.x86_64.compiled.preparing import prepare
