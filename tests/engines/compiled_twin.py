@@ -48,6 +48,21 @@ def compare(space: CodeCache, cache: Cache) -> None:
             print(f"{block.source.pc:#x}", block.source.code.hex(), bytes(code).hex(), bytes(there).hex())
 
 
+def check_links(space: CodeCache, cache: Cache) -> None:
+    """Each link leads to the fragment of its target, if there is one, else to a stop that is known."""
+    registry, image = space.registry, np.frombuffer(cache.map, np.uint8)
+    for field, target in cache.record.all_links().tolist():
+        offset = field - cache.base
+        leads = field + 4 + int(image[offset : offset + 4].view("<i4")[0])
+        slot = registry.slots.get(target)
+        right = cache.stubs[target] if slot is None else registry.starts[slot]
+        far = slot is not None and not cache.serves(target)
+        copies = () if slot is None else registry.further_starts(slot)  # a loop leads from one to the next
+        if leads != right and not far and leads not in copies:
+            seen["astray"] += 1
+            print(f"{field:#x} leads to {leads:#x}, not to {right:#x} of {target:#x}")
+
+
 def main(directory: str, *command: str) -> None:
     """See above."""
     compile_always()
@@ -59,11 +74,12 @@ def main(directory: str, *command: str) -> None:
             for cache in space.memory.caches.all:
                 if cache.batches:
                     compare(space, cache)
+                    check_links(space, cache)
         ended(self, process)
 
     TranslateEngine.process_ended = process_ended  # type: ignore[method-assign]
     livepro.run(command, engine="translate", cache=directory)
-    print(seen["same"], "the same", seen["different"], "different")
+    print(seen["same"], "the same", seen["different"], "different", seen["astray"], "astray")
 
 
 if __name__ == "__main__":

@@ -27,9 +27,13 @@ if platform.machine() != "x86_64":
 from elftools.elf.elffile import ELFFile
 from iced_x86 import Decoder
 
-from livepro.engines.translate.translator.x86_64.compiled import decoding, preparing
+from livepro.engines.translate.translator.emitted import Countdown
+from livepro.engines.translate.translator.x86_64.compiled import decoding, preparing, store
 from livepro.engines.translate.translator.x86_64.compiled.decoding import locate
+from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
+from livepro.engines.translate.translator.x86_64.emitter import Emitter
 from livepro.engines.translate.translator.x86_64.facts import FactTable
 from livepro.isa import for_machine
 
@@ -146,7 +150,8 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
     ids=["ls", "python", "gcc"],
 )
 def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_path: Path) -> None:
-    """Byte by byte, but for where branches lead; and the same fields and links."""
+    """Byte by byte, but for where branches lead, and the same fields and links; branches lead where they
+    should."""
     if command[0] == "gcc":
         needed("gcc", "gcc")
     done = subprocess.run(
@@ -157,10 +162,59 @@ def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_pa
         check=True,
         env={**os.environ, "PYTHONPATH": str(TWIN.parents[1])},
     )
-    told = re.search(r"^(\d+) the same (\d+) different$", done.stdout, re.MULTILINE)
+    told = re.search(r"^(\d+) the same (\d+) different (\d+) astray$", done.stdout, re.MULTILINE)
     assert told is not None
     assert int(told[1]) > 1000
-    assert int(told[2]) == 0, done.stdout
+    assert (int(told[2]), int(told[3])) == (0, 0), done.stdout
+
+
+def module_of(code: bytes) -> CompiledModule:
+    """What translates a module's code, into a cache that nobody runs."""
+    emitter = Emitter(1 << 20, {}, Countdown.NONE)
+    text, image = Text(1 << 30, 1 << 17, ShapeTable()), np.zeros(1 << 20, np.uint8)
+    return CompiledModule(text, 1 << 31, image, *pieces(emitter.lookup, emitter.landing(0)), low=False)
+
+
+@pytest.mark.parametrize(("readable", "blocks"), [(1 << 16, 2), ((1 << 16) - 1, 0)])
+def test_code_that_cannot_all_be_read_is_left_to_python(readable: int, blocks: int) -> None:
+    """Behind the end of a file that is mapped there is nothing, not zeros: a thread that comes there gets a
+    signal."""
+    module = module_of(code := b"\x90\x75\x01\x90\xc3".ljust(1 << 16, b"\x90"))
+    room = 16, 1 << 19, 1 << 18, 1 << 20
+    for _ in range(5):
+        module.begin(0)
+        made = module.run(0, 0, room, lands=False, likely=True)
+        if not module.prepare(lambda at, size: code[:readable]):
+            break
+    assert (0 if made is None else len(made.rows)) == blocks
+
+
+def test_an_address_right_before_a_module_is_one_of_its_own() -> None:
+    """An offset of -1 is one as any other in the table of addresses."""
+    module = module_of(b"")
+    one, none = np.zeros(1, np.int64), np.zeros(0, np.int64)
+    module.take(none, none, none, none, one - 1, one + 7, none)
+    module.take(none, none, one + 4, one + 9, none, none, none)
+    assert module.links_to(9) == [4]
+    assert all(module.links_to(offset) == [] for offset in range(-2, 9))
+
+
+def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another version has compiled goes before this one compiles anything."""
+    monkeypatch.setattr(store, "place", lambda: tmp_path)
+    kept = store.ShapeStore()
+    assert kept.read() is None
+    kept.write(np.zeros((1, decoding.COLUMNS), np.int64), [b"\x90"])
+    for name in ("chaining.translate-1.py311.nbi", "chaining.translate-1.py311.1.nbc", "0" * 40):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "chaining.cpython-311.pyc").write_bytes(b"")
+    assert kept.read() is not None
+    monkeypatch.setattr(store, "_processor", lambda: "another")
+    other = store.ShapeStore()
+    assert other.read() is None
+    other.discard_others()
+    assert [path.name for path in tmp_path.iterdir()] == ["chaining.cpython-311.pyc"]
+    assert kept.read() is None
 
 
 def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

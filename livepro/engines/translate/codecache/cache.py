@@ -135,7 +135,7 @@ class Cache:
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
         child.stale = self.stale
-        child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks)
+        child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
             child.links = links_of(self.record)
         return child
@@ -177,7 +177,8 @@ class Cache:
     def forget_compiled(self) -> None:
         """Compiled code goes by what is no longer so: what it makes of this module begins anew."""
         if self.compiled is not None:
-            self.links, self.compiled, self.forked = links_of(self.record), None, len(self.blocks)
+            self.links, self.compiled = links_of(self.record), None
+            self.forked = len(self.blocks) - self.kept
 
     def made_within(self, start: int, end: int) -> list[int]:
         """The program's addresses of the blocks that compiled code has made which overlap [start, end)."""

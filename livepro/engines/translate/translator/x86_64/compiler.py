@@ -49,6 +49,8 @@ class Compiler:
 
             prepare_meanwhile()
             return
+        if kept is None:
+            store.discard_others()
         from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 
         self._shapes = ShapeTable()

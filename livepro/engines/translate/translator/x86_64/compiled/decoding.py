@@ -22,6 +22,9 @@ MOST = 512
 """Bytes of a block: longer ones may not fit into one fragment and are left to Python."""
 WINDOW_SHIFT = 16
 """Code is read in windows of 64 KiB."""
+READ, REFUSED = 1, 2
+"""What is `present` of a window: all of it, or not all can be read, as behind the end of a file (0: not asked
+for yet)."""
 
 # What there is of a shape, by column of `facts`.
 KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, SPOT, HEAD, COLUMNS = range(9)
@@ -266,10 +269,12 @@ def decode(text, present, at, lows, highs, rows, facts, offsets, shapes, needs, 
     while True:
         if at + 16 > size or at - begin > MOST:
             return PYTHON, n
-        if not (present[at >> WINDOW_SHIFT] and present[(at + 15) >> WINDOW_SHIFT]):
-            missing = at if not present[at >> WINDOW_SHIFT] else at + 15
+        first, last = present[at >> WINDOW_SHIFT], present[(at + 15) >> WINDOW_SHIFT]
+        if first == REFUSED or last == REFUSED:
+            return PYTHON, n
+        if not (first and last):
             if counts[0] < len(needs):
-                needs[counts[0]] = -1 - missing
+                needs[counts[0]] = -1 - (at + 15 if first else at)
                 counts[0] += 1
             return WAIT, n
         measured = measure(text, at)
@@ -315,10 +320,12 @@ def live_in(text, present, at, lows, highs, rows, facts, needs, counts, everythi
     while open_:
         if at + 16 > size or at - begin > MOST:
             break
-        if not (present[at >> WINDOW_SHIFT] and present[(at + 15) >> WINDOW_SHIFT]):
-            missing = at if not present[at >> WINDOW_SHIFT] else at + 15
+        first, last = present[at >> WINDOW_SHIFT], present[(at + 15) >> WINDOW_SHIFT]
+        if first == REFUSED or last == REFUSED:
+            break
+        if not (first and last):
             if counts[0] < len(needs):
-                needs[counts[0]] = -1 - missing
+                needs[counts[0]] = -1 - (at + 15 if first else at)
                 counts[0] += 1
             return -1
         measured = measure(text, at)

@@ -22,7 +22,7 @@ def entry_of(state, keys, offset):
     """The entry of an offset, a new one if there is none (there must be room)."""
     mask = len(keys) - 1
     at = np.int64(np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(24)) & mask
-    wanted = offset + 1
+    wanted = 2 * offset + 1  # never 0, which is an empty place
     while keys[at] != wanted:
         if keys[at] == 0:
             keys[at] = wanted
@@ -38,7 +38,7 @@ def rehash(state, keys, index, new_keys, new_index):
     state[ENTRIES] = 0
     for i in range(len(keys)):
         if keys[i]:
-            at = entry_of(state, new_keys, keys[i] - 1)
+            at = entry_of(state, new_keys, keys[i] >> 1)
             new_index[at] = index[i]
 
 

@@ -16,6 +16,8 @@ from livepro.engines.translate.translator.x86_64.compiled.chaining import transl
 from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     FINE,
     MOST,
+    READ,
+    REFUSED,
     WINDOW_SHIFT,
     measure,
     place_of,
@@ -98,7 +100,7 @@ class Text:
         size = min(_WINDOW, len(self.code) - begin)
         data = read(self.start + begin, size)
         self.code[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
-        self.present[at >> WINDOW_SHIFT] = 1
+        self.present[at >> WINDOW_SHIFT] = READ if len(data) == size else REFUSED
 
 
 class CompiledModule:

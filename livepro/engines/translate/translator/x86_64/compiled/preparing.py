@@ -32,7 +32,9 @@ def prepare() -> int:
     from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
     from livepro.engines.translate.translator.x86_64.emitter import Emitter
 
-    shapes, emitter = ShapeTable(), Emitter(1 << 20, {}, Countdown.NONE)
+    shapes, emitter, store = ShapeTable(), Emitter(1 << 20, {}, Countdown.NONE), ShapeStore()
+    if store.read() is None:
+        store.discard_others()
     for path, start, size, offset in _libraries():
         code = Path(path).read_bytes()[offset : offset + size].ljust(size, b"\0")
         text = Text(start, size, shapes)
@@ -62,7 +64,7 @@ def prepare() -> int:
                 break
         module.links_to(0)
         text.steps(0, 1)
-    ShapeStore().write(shapes.facts, shapes.examples)
+    store.write(shapes.facts, shapes.examples)
     return len(shapes)
 
 

@@ -46,6 +46,15 @@ class ShapeStore:
         """Whether there is what compiles."""
         return bool(self._key)
 
+    def discard_others(self) -> None:
+        """Remove what another version has compiled and kept in this place. numba looks at the file of the
+        function that it compiles, not at those of the functions that are called: what it keeps of two
+        versions must never be mixed."""
+        if place() != default_directory():
+            for path in place().iterdir():
+                if path.suffix in (".nbi", ".nbc") or len(path.name) == len(self._key):
+                    path.unlink(missing_ok=True)
+
     def read(self) -> tuple[Any, list[bytes]] | None:
         """Facts (int64, by row, columns as in `decoding`) and an example of each shape that is kept; None
         where nothing is: nothing has been compiled here, then."""
