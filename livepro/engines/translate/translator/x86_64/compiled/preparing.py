@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
+import livepro
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore, place
@@ -98,9 +99,13 @@ def prepare_meanwhile() -> None:
     except OSError:
         return
     command = f"{shlex.quote(sys.executable)} -m livepro doctor --prepare; rm -f {shlex.quote(str(lock))}"
-    # A tracer waits for all its children: this one is to be init's.
+    # A tracer waits for all its children: this one is to be init's. (Nothing is imported from where it is.)
+    here = str(Path(livepro.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     subprocess.run(
         ["/bin/sh", "-c", f"(nice -n 19 /bin/sh -c {shlex.quote(command)}) </dev/null >/dev/null 2>&1 &"],
         start_new_session=True,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": path},
         check=False,
     )
