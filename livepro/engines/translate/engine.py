@@ -182,12 +182,15 @@ class TranslateEngine(Engine):
             write_down(self.records[process], space, self.control.snapshots)
         super().process_ended(process)
         if space is not None:
-            if space.trust.guard is not None and space not in self.table.spaces.values():
+            alone = space not in self.table.spaces.values()
+            if space.trust.guard is not None and alone:
                 space.trust.guard.close()
                 self._statistics.add_guard(space.trust.guard)
             self._statistics.add(space)
             if self._persisted is not None:
                 keep(space, self._persisted, self.isa.describe)
+            if alone:
+                space.close()
             self._given_up += 1
             if self._given_up == _COLLECTED:
                 self._given_up = 0

@@ -128,6 +128,11 @@ class CodeCache:
         self._text.forget()
         self.builder.forget_mapping()
 
+    def close(self) -> None:
+        """All has been written down: give up what is large, as the rest waits for the cycle collector."""
+        for cache in self.memory.all_caches:
+            cache.compiled = cache.text = None
+
     def check_tables(self) -> None:
         """Give up the tables that have been changed by threads which were not watched."""
         for address in self.tables.changed():

@@ -127,7 +127,7 @@ class CompiledModule:
         self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
         self._keys = np.zeros(1 << 12, np.int64)
-        self._index = np.zeros((1 << 12, tables.INDEX_COLUMNS), np.int64)
+        self._index = np.zeros((1 << 12, tables.INDEX_COLUMNS), np.int32)
         self._links = np.zeros((1 << 12, 3), np.int64)
         self._rows = np.zeros((_ROWS, tables.ROW_COLUMNS), np.int64)
         self._fields = np.zeros((_FIELDS, 2), np.int64)
@@ -173,7 +173,7 @@ class CompiledModule:
         while 2 * (int(state[tables.ENTRIES]) + entries + 256) >= size:
             size *= 2
         if size > len(self._keys):
-            keys, index = np.zeros(size, np.int64), np.zeros((size, tables.INDEX_COLUMNS), np.int64)
+            keys, index = np.zeros(size, np.int64), np.zeros((size, tables.INDEX_COLUMNS), np.int32)
             rehash(state, self._keys, self._index, keys, index)
             self._keys, self._index = keys, index
         if state[tables.LINKS] + links + 256 >= len(self._links):
