@@ -235,9 +235,7 @@ def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyP
         time.sleep(0.05)
     (line,) = told.read_text().splitlines()
     assert line.startswith("-m livepro doctor --prepare ")
-    assert str(os.getpid()) not in line.split()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert str(os.getpid()) not in line.split()  # its parent's, and that one's parent's
 
 
 @pytest.mark.parametrize("fixture", [f for f in assembly() if f.name in FEW], ids=lambda f: f.name)
