@@ -21,9 +21,6 @@ Array = npt.NDArray[np.int64]
 WORTH = 200
 """Blocks of one module translated in Python before its code is translated by compiled code: to begin with
 that takes about as long."""
-# Measured with nothing kept (gcc, CPython's start): 4 times as many take a third of the stops off, and as
-# many blocks on; 10 times as many halve them, and make kept translations half as large again.
-_EAGER = 4  # blocks translated eagerly, where it is said how many, times this
 _MARGIN = 1 << 12  # blocks that one translation may make
 _LOW = 1 << 31
 
@@ -69,7 +66,7 @@ class CompiledBuilder:
         if pc in cache.left:
             return False
         self._catch_up(cache, compiled)
-        compiled.begin(_EAGER * eager)
+        compiled.begin(eager)
         return self._run(cache, compiled, pc - module.start, lands=lands, likely=likely)
 
     def _run(self, cache: Cache, compiled: CompiledCode, at: int, *, lands: bool, likely: bool) -> bool:
@@ -96,7 +93,7 @@ class CompiledBuilder:
             which[:] = [pc for pc in which if not cache.serves(pc) or pc in left]
         if mine[0] or mine[1]:
             self._catch_up(cache, compiled)
-            compiled.begin(_EAGER * eager, *mine)
+            compiled.begin(eager, *mine)
             self._run(cache, compiled, -1, lands=False, likely=False)
 
     def _begin(self, cache: Cache, compiler: Compiler) -> CompiledCode:
