@@ -232,7 +232,7 @@ def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyP
     deadline = time.monotonic() + TIMEOUT
     while not told.exists() or (tmp_path / "preparing").exists():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.05)  # it is nobody's child: nothing tells of its end
     (line,) = told.read_text().splitlines()
     assert line.startswith("-m livepro doctor --prepare ")
     assert str(os.getpid()) not in line.split()  # its parent's, and that one's parent's

@@ -87,7 +87,7 @@ class CodeCache:
             )
         )
         compiled = CompiledBuilder(
-            *(process, memory, registry, linker, landings, pending, backend, emitter),
+            *(process, memory, registry, linker, landings, pending, emitter),
             compiler if region is None else None,
         )
         self.builder = BlockBuilder(

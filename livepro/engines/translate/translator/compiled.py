@@ -12,7 +12,7 @@ from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.counting.counters import HALF
-from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter
+from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.emitted import Field
 from livepro.tracee import TracedProcess
 
@@ -36,7 +36,6 @@ class CompiledBuilder:
         linker: Linker,
         landings: Landings,
         pending: Pending,
-        backend: Backend,
         emitter: Emitter,
         compiler: Compiler | None,
     ) -> None:
@@ -46,7 +45,6 @@ class CompiledBuilder:
         self._linker = linker
         self._landings = landings
         self._pending = pending
-        self._stop = backend.stop
         self._emitter = emitter
         self._compiler = compiler
 

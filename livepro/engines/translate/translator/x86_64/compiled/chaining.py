@@ -8,7 +8,6 @@ is in place, and known to the tracer.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from livepro.engines.translate.translator.x86_64.compiled.decoding import (
@@ -22,7 +21,7 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     WAIT,
     decode,
     live_in,
-    read_32,
+    target_of,
 )
 from livepro.engines.translate.translator.x86_64.compiled.emitting import (
     ASK,
@@ -100,15 +99,6 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
             index[at, FLAGS] = flags + 1
         live |= index[at, FLAGS] - 1
     return live
-
-
-@njit(nogil=True, cache=True)
-def target_of(text, first, end, head):
-    """Where the direct branch at `first` leads, whose displacement comes behind `head` bytes."""
-    if end - first - head == 1:
-        distance = np.int64(text[end - 1])
-        return end + (distance - 256 if distance >= 128 else distance)
-    return end + read_32(text, end - 4)
 
 
 @njit(nogil=True, cache=True)
@@ -245,9 +235,8 @@ def lay_out(
         follow = index[entry_of(state, keys, made[row, PC]), LINK]
         while follow:
             n = state[PATCHES]
-            if n < len(patches):  # else they stop, and are told where to go on
-                patches[n, 0], patches[n, 1] = links[follow - 1, 0], made[row, START]
-                state[PATCHES] = n + 1
+            patches[n, 0], patches[n, 1] = links[follow - 1, 0], made[row, START]
+            state[PATCHES] = n + 1
             follow = links[follow - 1, 2]
     if lands:
         landed(state, pc, begin, likely, keys, index, landings)
@@ -329,7 +318,7 @@ def translate(
             state[SUCCESSORS] -= 1
             pc = successors[state[SUCCESSORS]]
         at = entry_of(state, keys, pc)
-        if not has_room(state, keys, links, made, fields, stubs, landings, patches):
+        if not has_room(state, keys, links, made, fields, stubs, landings):
             break
         if index[at, FRAGMENT]:
             if lands and not index[at, LANDED]:
@@ -376,9 +365,9 @@ def translate(
 
 
 @njit(nogil=True, cache=True)
-def has_room(state, keys, links, made, fields, stubs, landings, patches):
+def has_room(state, keys, links, made, fields, stubs, landings):
     """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
-    or twice; how many branches wait for it, nobody knows beforehand.)"""
+    or twice; there is room for as many patches as there are links.)"""
     waiting = state[LINKS]
     return (
         state[ENTRIES] * 2 + 64 < len(keys)
@@ -387,7 +376,6 @@ def has_room(state, keys, links, made, fields, stubs, landings, patches):
         and state[FIELDS] + 16 * 128 < len(fields)
         and state[STUBS] + 32 < len(stubs)
         and state[LANDINGS] + 2 < len(landings)
-        and state[PATCHES] + 256 < len(patches)
         and state[HOT] + _ROOM < state[HOT_END]
         and state[COLD] + 4096 < state[COLD_END]
     )

@@ -105,6 +105,15 @@ def read_32(text, at):
 
 
 @njit(nogil=True, cache=True)
+def target_of(text, first, end, head):
+    """Where the direct branch at `first` leads, whose displacement comes behind `head` bytes."""
+    if end - first - head == 1:
+        distance = np.int64(text[end - 1])
+        return end + (distance - 256 if distance >= 128 else distance)
+    return end + read_32(text, end - 4)
+
+
+@njit(nogil=True, cache=True)
 def measure(text, at):
     """The length of the instruction at an index, with (from bit 8 on, in bytes of 8 bits) the offset behind
     its ModR/M and SIB bytes, the size of its displacement, the size of its immediate, whether it is relative

@@ -31,6 +31,7 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     RETURN,
     SPOT,
     read_32,
+    target_of,
 )
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ADD_ONE,
@@ -308,13 +309,7 @@ def emit(
                 return -1, field, leads, falls, returns
         elif kind in (JUMP, BRANCH, CALL, COUNTED):
             head = facts[row, HEAD]
-            if end - first - head == 1:
-                distance = int(text[end - 1])
-                if distance >= 128:
-                    distance -= 256
-            else:
-                distance = read_32(text, end - 4)
-            target = end + distance
+            target = target_of(text, first, end, head)
             falls = target
             if kind == BRANCH:
                 at = pad(state, image, at, 2, pieces, bounds)

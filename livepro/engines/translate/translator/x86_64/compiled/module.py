@@ -32,7 +32,7 @@ from livepro.model import Instruction
 Array = npt.NDArray[np.int64]
 
 _WINDOW = 1 << WINDOW_SHIFT
-_ROWS, _FIELDS, _STUBS, _LANDINGS, _PATCHES, _STACK, _NEEDS = 1024, 1 << 14, 4096, 1024, 1 << 16, 4096, 512
+_ROWS, _FIELDS, _STUBS, _LANDINGS, _STACK, _NEEDS = 1024, 1 << 14, 4096, 1024, 4096, 512
 
 
 @njit(nogil=True, cache=True)
@@ -133,7 +133,7 @@ class CompiledModule:
         self._fields = np.zeros((_FIELDS, 2), np.int64)
         self._stubs = np.zeros((_STUBS, 2), np.int64)
         self._landings = np.zeros((_LANDINGS, 3), np.int64)
-        self._patches = np.zeros((_PATCHES, 2), np.int64)
+        self._patches = np.zeros((1 << 12, 2), np.int64)
         self._needs = np.zeros(_NEEDS, np.int64)
         self._returns, self._successors = np.zeros(_STACK, np.int64), np.zeros(_STACK, np.int64)
         self._left, self._again = np.zeros((_STACK, 2), np.int64), np.zeros((_STACK, 2), np.int64)
@@ -180,6 +180,9 @@ class CompiledModule:
             more = np.zeros((2 * (len(self._links) + links + 256), 3), np.int64)
             more[: len(self._links)] = self._links
             self._links = more
+        if len(self._patches) < len(self._links):
+            # Each link leads to one fragment, and is patched once when that is made.
+            self._patches = np.zeros((len(self._links), 2), np.int64)
 
     def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
         """See `CompiledCode`."""
