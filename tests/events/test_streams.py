@@ -109,6 +109,19 @@ def test_addresses_are_those_proved(engine: str, fixture: Fixture, builder: Buil
     assert accesses == proved(fixture.source, names)
 
 
+@pytest.mark.skipif("translate" not in ENGINES, reason="nothing is kept of what other engines record")
+def test_what_is_kept_records_where_the_program_is_now(builder: Builder, tmp_path: Path) -> None:
+    """An operand relative to its instruction is elsewhere when its module is."""
+    program, kept, places = builder.hosted("own_address", "-fpie", "-pie"), tmp_path / "kept", set()
+    for n in range(3):
+        run = record("translate", [program], tmp_path / str(n), kept=str(kept), aslr=True)
+        place = int(run["stdout"], 16)
+        assert (run["put_back"] > 0) == (n > 0)
+        assert run["threads"][0].count(["S", place, 8]) == 1000
+        places.add(place)
+    assert len(places) > 1  # once in 2**27 runs all three are at one place
+
+
 @pytest.mark.long(seconds=45)
 @pytest.mark.skipif("translate" not in ENGINES, reason="nothing is kept of what other engines record")
 @pytest.mark.parametrize("aslr", [False, True])

@@ -104,7 +104,8 @@ def effects_of(code: bytes) -> Effects:
 
 class Place(NamedTuple):
     """An address to be computed: registers by number (-1: none), `short` for 32-bit addresses; `fs` says
-    that the segment's base is added. `word` is its place in the record."""
+    that the segment's base is added, `moves` that the displacement is an address of the program's, which is
+    another one wherever its module is. `word` is its place in the record."""
 
     word: int
     base: int
@@ -113,6 +114,7 @@ class Place(NamedTuple):
     displacement: int
     short: bool
     fs: bool
+    moves: bool
 
     @property
     def registers(self) -> int:
@@ -163,7 +165,7 @@ class Recording:
         for index, accesses in enumerate(known.accesses):
             facts: Facts = block.facts[index]
             encoding = block.code[block.offsets[index] : block.offsets[index + 1]]
-            places = self._places(accesses, word)
+            places = self._places(accesses, word, facts.displacement > 0)
             word += sum(access.words for access in accesses)
             if places is None:
                 stepped.add(index)
@@ -190,13 +192,16 @@ class Recording:
         return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped))
 
     @staticmethod
-    def _places(accesses: tuple[Access, ...], word: int) -> tuple[list[Place | Mask], list[Place]] | None:
-        """What to compute before and behind an instruction; None if that takes the tracer."""
+    def _places(
+        accesses: tuple[Access, ...], word: int, relative: bool
+    ) -> tuple[list[Place | Mask], list[Place]] | None:
+        """What to compute before and behind an instruction, which may have an operand `relative` to where it
+        is; None if that takes the tracer."""
         before: list[Place | Mask] = []
         behind: list[Place] = []
         for access in accesses:
             where: Operand = access.where
-            place = _place(where, word)
+            place = _place(where, word, relative)
             if place is None:
                 return None
             if access.pattern is Pattern.ONE and not where.offset:
@@ -236,7 +241,7 @@ class Recording:
                 spilled.append(value)
             for place in plan.early:
                 if place.registers >> pointer & 1:
-                    _compute(out, place, value)
+                    _compute(emitted, place, value)
                     if place.fs:
                         out += _read_fs(pointer) + _add(value, pointer)
                     out += encode.load_area(pointer, layout.RECORD)
@@ -248,7 +253,7 @@ class Recording:
         for place in plan.early:
             if place.registers >> pointer & 1:
                 continue
-            _compute(out, place, value)
+            _compute(emitted, place, value)
             if place.fs:
                 out += _read_fs(pointer) + _add(value, pointer) + encode.load_area(pointer, layout.RECORD)
             out += store_indirect(value, pointer, 8 * place.word)
@@ -284,7 +289,7 @@ class Recording:
             if isinstance(place, Mask):
                 out += _move_mask(value, place.register)
             else:
-                _compute(out, place, value)
+                _compute(emitted, place, value)
                 if place.fs:
                     out += _read_fs(pointer) + _add(value, pointer)
             out += encode.load_area(pointer, layout.RECORD)
@@ -304,13 +309,14 @@ def free_at_start(block: SourceBlock) -> int:
     return free & 0xEFEF
 
 
-def _place(where: Operand, word: int) -> Place | None:
+def _place(where: Operand, word: int, relative: bool) -> Place | None:
     base, scaled = _number(where.base), _number(where.scaled)
     if base is None or scaled is None or where.segment not in ("", _FS):
         return None
     displacement = where.displacement
     displacement -= (1 << 64) if displacement >> 63 else 0
-    return Place(word, base, scaled, where.scale, displacement, where.bits == 32, where.segment == _FS)
+    short, moves = where.bits == 32, relative and base < 0 and scaled < 0 and where.bits == 64
+    return Place(word, base, scaled, where.scale, displacement, short, where.segment == _FS, moves)
 
 
 def _number(register: int) -> int | None:
@@ -334,10 +340,13 @@ def _shifted(place: Place, moved: dict[int, int]) -> Place | None:
 # -- encodings (SDM vol. 2)
 
 
-def _compute(out: bytearray, place: Place, to: int) -> None:
+def _compute(emitted: Emitted, place: Place, to: int) -> None:
     """lea to, [place], without its segment."""
+    out = emitted.code
     if place.base < 0 and place.scaled < 0:
         out += encode.move_absolute(to, place.displacement & (0xFFFF_FFFF if place.short else ALL_64))
+        if place.moves:
+            emitted.fields.append((Field.ADDRESS, len(out) - 8))
         return
     high = to >> 3 << 2
     if place.short:
