@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import FLOWS, StaticTables
+from livepro.engines.stream.filtering import Filter
 from livepro.engines.stream.recorder import StreamImage, StreamThread
 from livepro.events.program import Program
+from livepro.events.pump import Consumer
 from livepro.events.spans.crew import Crew
 from livepro.events.spans.feeding import Feed, Taker
 from livepro.events.spans.flattening import Turns
@@ -68,6 +70,12 @@ class SimulatorConsumer:
         self._at: StreamThread | None = None
         self._regions = Regions()
         self._noted = np.array([flow in simulator.flows for flow in FLOWS], np.uint8)
+
+    def filtered(self) -> tuple[Filter, Consumer] | None:
+        """See `livepro.events.pump.Filterable`."""
+        reduced = getattr(self._simulator, "reduced", None)
+        found: tuple[Filter, Consumer] | None = None if reduced is None else reduced(self.name)
+        return found
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """See `Consumer`."""

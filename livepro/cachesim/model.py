@@ -22,8 +22,10 @@ from livepro.cachesim.places import by_place, frames, functions_text
 from livepro.cachesim.simulated import Simulated
 from livepro.cachesim.simulating import CACHE_EVENTS, EVENTS
 from livepro.engines.stream.blocks import StaticTables
+from livepro.engines.stream.filtering import Filter, lines_of
 from livepro.engines.stream.recorder import StreamImage
 from livepro.events import Analysis, Program
+from livepro.events.pump import Consumer
 from livepro.events.spans.crew import Crew
 from livepro.isa.base import Isa
 from livepro.model import Flow
@@ -35,7 +37,13 @@ class CacheSim(Analysis):
     name = "cachesim"
 
     def __init__(
-        self, i1: str = "", d1: str = "", ll: str = "", caches: bool = True, branches: bool = False
+        self,
+        i1: str = "",
+        d1: str = "",
+        ll: str = "",
+        caches: bool = True,
+        branches: bool = False,
+        filtered: bool = False,
     ) -> None:
         given = [
             check(parse(text, option), option) if text else None
@@ -43,6 +51,7 @@ class CacheSim(Analysis):
         ]
         self.hierarchy = host(given)
         self.caches, self.branches = caches, branches
+        self._filtered = filtered
         self.flows = (Flow.BRANCH, Flow.INDIRECT_JUMP, Flow.INDIRECT_CALL) if branches else ()
         """Transfers that are predicted."""
         self.events = tuple(e for e in EVENTS if e == "Ir" or (caches if e in CACHE_EVENTS else branches))
@@ -51,6 +60,22 @@ class CacheSim(Analysis):
     def consumer(self, name: str, isa: Isa) -> SimulatorConsumer:
         """See `livepro.events.analysis.Analysis`."""
         return SimulatorConsumer(name, self)
+
+    @property
+    def filter(self) -> Filter | None:
+        """What of the stream may be left out: all that hits the line that its set was last accessed at. None
+        where all of it is needed."""
+        data = lines_of(self.hierarchy.d1.line, self.hierarchy.d1.sets)
+        code = lines_of(self.hierarchy.i1.line, self.hierarchy.i1.sets)
+        if data is None or code is None or self.branches or not self.caches or not self._filtered:
+            return None
+        return Filter(data, code)
+
+    def reduced(self, name: str) -> tuple[Filter, Consumer] | None:
+        """See `livepro.events.pump.Filterable`."""
+        from livepro.cachesim.filtered import FilteredSimulation
+
+        return None if self.filter is None else (self.filter, FilteredSimulation(name, self))
 
     def simulated(self, image: StreamImage, tables: StaticTables, crew: Crew) -> Simulated:
         """See `livepro.cachesim.consumer.Simulator`."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from livepro.engines.stream.blocks import StaticTables
-from livepro.engines.stream.recorder import StreamImage, StreamThread, Words
+from livepro.engines.stream.filtering import Filter
+from livepro.engines.stream.recorder import Numbers, Partial, StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
 from livepro.events.kernels import Kernel
 from livepro.events.program import Program
@@ -70,6 +71,22 @@ class Divided(Protocol):
     def intervals(self, image: StreamImage) -> list[dict[str, Any]]:
         """Of each thread of an image its number in the run (`thread`), its `tid` and the `values` by name, a
         list with a number for each interval."""
+
+
+@runtime_checkable
+class Filterable(Protocol):
+    """A consumer that can do with less than all of the stream."""
+
+    def filtered(self) -> tuple[Filter, Consumer] | None:
+        """What it can do with, and who takes that in its place (`Counting`); None if it needs all."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A consumer of a filtered stream, which has to be told how often blocks were executed."""
+
+    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+        """See `livepro.engines.stream.recorder.Sink`."""
 
 
 class States:
@@ -215,6 +232,30 @@ class Pump:
 
     def end(self, thread: StreamThread) -> None:
         """See `Sink`."""
+
+    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+        """See `Sink`."""
+
+        def tell() -> None:
+            for consumer in self._consumers:
+                if isinstance(consumer, Counting) and self._failure is None:
+                    try:
+                        consumer.executed(thread, numbers, times, partial)
+                    except Exception as error:
+                        self._fail(consumer, error)
+
+        self._queue.put(tell)
+
+    def filter(self) -> Filter | None:
+        """Have its only consumer do with a filtered stream, if it can; what the filter is. To be called
+        before anything runs."""
+        if len(self._consumers) != 1 or self._cutter is not None:
+            return None
+        found = self._consumers[0].filtered() if isinstance(self._consumers[0], Filterable) else None
+        if found is None:
+            return None
+        self._consumers = (found[1],)
+        return found[0]
 
     def keeps(self, *, waiting: bool) -> None:
         """Tell the consumers, before anything runs, that there is a region."""

@@ -121,6 +121,8 @@ class Recording:
             )
         if name != "translate":
             self._warnings.append(_SLOW)
+        elif region == Region():
+            self.recorder.filter = self.pump.filter()
         return name
 
     def watch(self, engine: Engine) -> None:

@@ -105,8 +105,10 @@ def test_counter_leaves_live_flags_alone() -> None:
 def test_who_has_no_allowance_is_given_one_out_of_the_way() -> None:
     emitted = copy("4885c07403", countdown=Countdown.ALLOWANCES)  # test rax, rax; je
     code, cold = bytes(emitted.code), emitted.cold
-    assert disassembled(code[: cold.back]) == [f"inc {COUNTER}", f"jg {CACHE + cold.back:#x}"]
-    assert (emitted.tallied, emitted.counted, cold.begin) == (cold.begin, cold.back, cold.enter - 2)
+    ((enter, begin),), ((_, back),), ask = cold.enters, cold.backs, cold.ask
+    assert begin == 0
+    assert disassembled(code[:back]) == [f"inc {COUNTER}", f"jg {CACHE + back:#x}"]
+    assert (emitted.tallied, emitted.counted, ask.begin) == (ask.begin, back, enter - 2)
     go = cold.code.index(encode.jump_area(layout.REFILL))
     comes_back = go + len(encode.jump_area(layout.REFILL))
     behind_lea = go - len(encode.move_ecx(3) + encode.store_area(encode.RCX, layout.REFILL_RETURN))
@@ -119,7 +121,7 @@ def test_who_has_no_allowance_is_given_one_out_of_the_way() -> None:
         f"mov qword ptr gs:[{layout.REFILL_RETURN:#x}], rcx",
         "mov ecx, 3",
         f"jmp qword ptr gs:[{layout.REFILL:#x}]",
-        f"jns {CACHE + cold.stop + 1:#x}",
+        f"jns {CACHE + ask.stop + 1:#x}",
         "int3",
         "mov rcx, qword ptr gs:[0x30]",
         "add al, 0x7f",
@@ -128,7 +130,7 @@ def test_who_has_no_allowance_is_given_one_out_of_the_way() -> None:
         f"jmp {CACHE + len(cold.code):#x}",
     ]
     assert cold.fields == ((Field.SLOT, go - 4),)
-    assert cold.code[cold.stop] == 0xCC
+    assert cold.code[ask.stop] == 0xCC
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_where_flags_are_live_the_counter_is_looked_at_first(code: str, saves: s
     emitted = copy(code, countdown=Countdown.ALLOWANCES)
     text, cold = bytes(emitted.code), emitted.cold
     far = text.index(b"\xe9\0\0\0\0")
-    assert cold.enter == far + 1
+    assert cold.enters == ((far + 1, 0),)
     assert disassembled(text[: emitted.counted]) == [
         saves,
         f"mov rcx, {COUNTER}",
@@ -154,7 +156,7 @@ def test_where_flags_are_live_the_counter_is_looked_at_first(code: str, saves: s
         "movabs rcx, 0xe9",
         gives_back,
     ]
-    assert text[cold.begin : cold.begin + 1] == b"\xe3"
+    assert text[cold.ask.begin : cold.ask.begin + 1] == b"\xe3"
     where_flags_are_dead = copy("4885c07403", countdown=Countdown.ALLOWANCES).cold
     assert cold.code == where_flags_are_dead.code
 

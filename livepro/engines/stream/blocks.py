@@ -231,6 +231,10 @@ class StreamBlocks:
         self.addresses.append(address)
         return self._made.made(StreamBlock(number, address, tuple(accesses)))
 
+    def number_of(self, address: int, code: bytes) -> int:
+        """The number of a block. Raises KeyError for one that is not known."""
+        return self._known[address, code]
+
     def tables(self) -> StaticTables:
         """The arrays as they are now; what is in them stays as it is."""
         columns = {name: column.array() for name, column in self._columns.items()}

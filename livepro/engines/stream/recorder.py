@@ -9,10 +9,13 @@ import numpy.typing as npt
 
 from livepro.engines.recording import ImageRecord
 from livepro.engines.stream.blocks import StreamBlocks
+from livepro.engines.stream.filtering import Filter
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
 
 Words = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Partial = list[tuple[int, int, int]]
 
 
 class StreamImage:
@@ -46,6 +49,9 @@ class Sink(Protocol):
     def end(self, thread: StreamThread) -> None:
         """A thread has ended, or is not recorded any longer."""
 
+    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+        """How often a thread that has ended has executed blocks, if its stream was filtered."""
+
 
 _ALL_CHUNKS = 8 << 20
 """Words of the chunks of all threads together, about: many threads have smaller ones."""
@@ -60,6 +66,8 @@ class Recorder:
         self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16, turn: int = 0
     ) -> None:
         self.sink = sink
+        self.filter: Filter | None = None
+        """What lets events through (None: all of them). To be set before anything runs."""
         self.addresses = addresses
         self.chunk_words = chunk_words
         self._turn = min(turn or chunk_words, chunk_words)
@@ -100,6 +108,11 @@ class Recorder:
         """A thread has ended, or is let go: all of it has been delivered."""
         self._running -= 1
         self.sink.end(thread)
+
+    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+        """Tell the sink how often a thread whose stream is filtered has executed blocks (int64, both): whole,
+        and of `partial` (number, k, times) the first k instructions."""
+        self.sink.executed(thread, numbers, times, partial)
 
     def deliver(self, thread: StreamThread, words: Words) -> None:
         """Give the sink the next whole records of a thread."""

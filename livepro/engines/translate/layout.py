@@ -75,6 +75,24 @@ REFILL_ENDED = 0xF0
 """Not 0 if the thread has taken all allowances back, and gives out no more."""
 RECORD = 0xF8
 """Where the thread's next record begins, from the area's start, if it is recorded."""
+RECORDERS = (0x100, 0x108, 0x110)
+"""Where a thread goes whose entries fill its chunk (`stream.filtering`), and what writes an entry, and one
+behind which nothing is known of the lines of data that were accessed last."""
+ENTRY = 0x118
+"""The entry's first word."""
+ENTRY_VALUE = 0x120
+"""Its second one."""
+ENTRY_RETURN = 0x130
+"""Where the thread goes on."""
+ENTRY_LINES = 0x158
+"""The bytes of a line of data, and its slots times 2**32."""
+ENTRY_SAVED = (0x138, 0x140)
+"""Registers borrowed there."""
+FILTER_FLAGS = (0x148, 0x150)
+"""The flags where they are needed behind a filter, and the register that they are moved in."""
+FILTER_SAVED = 0x180
+"""16 words, by register, for those that a filter borrows: not the same one again and again, or each would
+wait for the one before."""
 FRAME = 0x800
 """What a return from a signal handler restores registers from: a copy of the signal frame's
 part, but that it leads into a cache."""
@@ -93,6 +111,10 @@ not counted there (`allowances`)."""
 TOUCHED = MORE + MAX_SLOTS * 8
 """A byte for each group of counters: not 0 if one may have changed since the tracer took note."""
 TOUCHED_SIZE = (1 << 21) // GROUP
+DATA_LINES = (TOUCHED + TOUCHED_SIZE + 0xFFF) & -0x1000
+"""The slots of data of a filtered stream, as far apart as lines are."""
+CODE_LINES = DATA_LINES + 0x1000
+"""Those of code."""
 RECORDS_END = 3 << 24
 """Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
 not before that in the chunk."""

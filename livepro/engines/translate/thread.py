@@ -20,6 +20,7 @@ from livepro.engines.window import Position
 from livepro.tracee import TracedThread
 
 if TYPE_CHECKING:
+    from livepro.engines.translate.counting.filtered import FilteredTrace
     from livepro.engines.translate.counting.recorded import TranslateTrace
 
 NOWHERE = (-1, 0, 0)
@@ -116,12 +117,17 @@ class TranslatedThread:
         self.taking = 0
         self.repeating = b""
         self.within: Fragment | None = None
-        self.trace: TranslateTrace | None = None
+        self.trace: TranslateTrace | FilteredTrace | None = None
 
     @property
     def area_address(self) -> int:
         """Where its area is in the target."""
         return self.space.areas.area_address(self.area)
+
+    def going_to(self, pc: int) -> int:
+        """The cache address that the thread is about to go on at, being at `pc`: another one where it writes
+        an entry of a filtered stream."""
+        return int(self.words[layout.ENTRY_RETURN // 8]) if pc in self.space.memory.entries else pc
 
     def keep_countdown(self, countdown: Countdown) -> None:
         """Begin to count down as copies do."""

@@ -11,7 +11,7 @@ from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.fragment import Fragment, Place
 from livepro.engines.translate.codecache.generations import CacheFile, FlushedGeneration, PinnedReturn, Range
 from livepro.engines.translate.codecache.lookup import Lookup
-from livepro.engines.translate.codecache.stop_reasons import MissStop, Stop
+from livepro.engines.translate.codecache.stop_reasons import ChunkStop, MissStop, Stop
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.translator.backend import Backend, Emitter
 from livepro.linux.proc import Mapping
@@ -25,7 +25,8 @@ class CacheMemory:
     others for threads (by tid) that sleep there. `stops` says what each stop of this generation is for.
     `bytes` are those that fragments take. `gadget` and `resume` are the addresses of a system call and of
     what returns from signal handlers lead to (0: none is needed), `refill` those at which blocks are given
-    allowances. `others` are mappings that get no cache of their own.
+    allowances, `entries` those at which entries of a filtered stream are written. `others` are mappings that
+    get no cache of their own.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class CacheMemory:
         self.gadget = 0
         self.resume = 0
         self.refill = range(0)
+        self.entries = range(0)
         self.lookup = Lookup(areas, self.patch_at, backend.index_shift)
         self._areas = areas
         self._backend = backend
@@ -57,6 +59,7 @@ class CacheMemory:
     def fork_into(self, child: CacheMemory, files: list[SharedFile]) -> None:
         """Let a forked child's memory, which is in copies of the files, hold the same."""
         child.gadget, child.resume, child.refill = self.gadget, self.resume, self.refill
+        child.entries = self.entries
         child.stops = self.stops.copy()
         child.files = [mine.fork(file) for mine, file in zip(self.files, files, strict=True)]
         file_of = {mine.file.base: theirs.file for mine, theirs in zip(self.files, child.files, strict=True)}
@@ -114,7 +117,6 @@ class CacheMemory:
         self.write(fixed, self.gadget, self._backend.gadget)
         miss = fixed.first + 8
         self.write(fixed, miss, self._stop)
-        self.stops[miss] = MissStop()
         self.lookup.clear(miss)
         resume = self._emitter.resume()
         if resume:
@@ -125,6 +127,21 @@ class CacheMemory:
         self.refill = range(fixed.hot, fixed.hot + len(refill))
         self.write(fixed, fixed.hot, refill)
         fixed.hot += len(refill)
+        entries = self._emitter.entries
+        if entries is not None:
+            self.entries = range(fixed.hot, fixed.hot + entries.size)
+            self.write(fixed, fixed.hot, entries.code)
+            fixed.hot += entries.size
+        self.stops = self._fixed_stops()
+
+    def _fixed_stops(self) -> dict[int, Stop]:
+        """The stops that are no fragment's."""
+        out: dict[int, Stop] = {self.lookup.miss: MissStop()}
+        entries = self._emitter.entries
+        for stop in () if entries is None else entries.stops:
+            at = self.entries.start + stop
+            out[at] = ChunkStop(None, at + len(self._stop))
+        return out
 
     def _begin(self, cache: Cache) -> None:
         cache.recall, cache.stops = self._recall, self.stops
@@ -281,7 +298,7 @@ class CacheMemory:
         largest part of each file that nothing else is in."""
         self.flushed = flushed
         self.bytes = 0
-        self.stops = {self.lookup.miss: MissStop()}
+        self.stops = self._fixed_stops()
         taken = self._taken()
         for cache in self.caches.all:
             if cache.stale:

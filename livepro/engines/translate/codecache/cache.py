@@ -256,8 +256,10 @@ class Cache:
         cold = block.details.cold
         if cold is None or not block.is_cold(address):
             return None
-        index = min(bisect_left(block.marks, cold.back), len(block.source.facts) - 1)
-        return Place(block, index, False, False, False, False)
+        back = cold.back(address - block.cold)
+        index = min(bisect_left(block.marks, back), len(block.source.facts) - 1)
+        counted = cold.ask is None and back >= block.counted
+        return Place(block, index, False, counted, False, False)
 
 
 def links_of(record: Record) -> dict[int, list[int]]:

@@ -41,9 +41,11 @@ class Fragment:
     def charge(self, pc: int) -> tuple[bool, bool]:
         """Whether a thread that is at `pc` has been counted in this block, and whether its length has
         then been taken from the budget. (For one that is not `counting`.)"""
-        details = self.details
+        details, cold = self.details, self.details.cold
         within = pc - self.start
-        if details.cold is None:
+        if cold is None or cold.ask is None:
+            if cold is not None and self.is_cold(pc):
+                within = cold.back(pc - self.cold)
             return within >= details.tallied, within >= max(details.tallied + 1, details.charged)
         return within >= details.tallied or self.is_cold(pc), True
 
@@ -56,7 +58,9 @@ class Fragment:
         """Whether the thread at `pc` is about to write a counter, or to go where that is done, by what it
         has seen before: nobody may change the counter now."""
         cold = self.details.cold
-        return cold is not None and (self.is_cold(pc) or cold.begin <= pc - self.start < cold.back)
+        if cold is None or cold.ask is None:
+            return False
+        return self.is_cold(pc) or cold.ask.begin <= pc - self.start < cold.backs[0][1]
 
     def resume(self, index: int) -> int:
         """The offset at which a thread goes on that was led around the copy as far as instruction `index`."""

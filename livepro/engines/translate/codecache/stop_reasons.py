@@ -65,9 +65,10 @@ class BudgetStop(NamedTuple):
 
 
 class ChunkStop(NamedTuple):
-    """The thread's chunk of records is full before `block`; the thread goes on at cache address `resume`."""
+    """The thread's chunk of records is full before `block`, or in the midst of one (None); the thread goes on
+    at cache address `resume`."""
 
-    block: Fragment
+    block: Fragment | None
     resume: int
 
 
@@ -103,8 +104,8 @@ def stops_of(
     if details.full is not None:
         stop, resume = details.full
         yield at + stop, ChunkStop(block, at + resume)
-    if details.cold is not None:
-        where = block.cold + details.cold.stop
+    if details.cold is not None and details.cold.ask is not None:
+        where = block.cold + details.cold.ask.stop
         yield where, BudgetStop(block, where + 1)
     for stop, resume, slot in details.more_budgets:
         yield at + stop, BudgetStop(block_of(slot), at + resume)

@@ -181,7 +181,7 @@ class Ledger:
             if native is None:
                 return BETWEEN
             return native.block.position(native.index + (pc != state.at), counted=native.counted)
-        memory = state.space.memory
+        memory, pc = state.space.memory, state.going_to(pc)
         place = memory.locate(pc)
         if place is None:
             return BETWEEN  # in a lookup, or at an exit

@@ -18,11 +18,13 @@ from livepro.engines.stream.stepping import StoppedMachine
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.translator.backend import Words
+from livepro.engines.window import Counts
 from livepro.isa.access import Access, Pattern
 from livepro.isa.base import Isa
 
 _AT = layout.RECORD // 8
-_LARGEST = 1 << 20  # words of a chunk: `layout.RECORDS_END` says how far down it may reach
+LARGEST = 1 << 20
+"""Words of a chunk: `layout.RECORDS_END` says how far down it may reach."""
 
 
 class TranslateTrace:
@@ -47,7 +49,7 @@ class TranslateTrace:
     @property
     def _first(self) -> int:
         """Where a chunk that is begun now begins."""
-        return layout.RECORDS_END // 8 - min(self._recorder.share, _LARGEST)
+        return layout.RECORDS_END // 8 - min(self._recorder.share, LARGEST)
 
     @property
     def _end(self) -> int:
@@ -76,8 +78,9 @@ class TranslateTrace:
 
     # -- what the engine tells
 
-    def full(self, block: Fragment) -> None:
+    def full(self, block: Fragment | None) -> None:
         """The chunk is full; the thread is at the start of `block`, whose record has been begun."""
+        assert block is not None
         self._empty(self._end - 1 - self._of(block).words(len(block.source.facts)))
 
     def exits_at(self, block: Fragment, pc: int) -> None:
@@ -170,3 +173,6 @@ class TranslateTrace:
         """The thread has ended, or is let go: all its records are whole."""
         self._recorder.deliver(self._stream, np.array(self._words[self._begin : self._end]))
         self._recorder.end(self._stream)
+
+    def executed(self, counts: Counts) -> None:
+        """All that the thread has executed: its records say it, too."""

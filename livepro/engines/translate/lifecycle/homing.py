@@ -172,6 +172,8 @@ class TranslateHoming:
         if isinstance(stop, PinnedStop):
             self._backend.behind_syscall(registers, stop.pc)
             return stop.pc
+        if stop.block is None:  # in the midst of an entry
+            return stop.resume
         source = stop.block.source
         if isinstance(stop, ChunkStop):
             return source.pc

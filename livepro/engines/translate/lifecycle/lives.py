@@ -135,9 +135,14 @@ class ThreadLives:
             # A forked child's fragments name blocks as its parent's do.
             recorder.image(state.record, self._isa).blocks = recording.blocks
             stream = recorder.thread(state.thread, state.record, self._isa)
+            from livepro.engines.translate.counting.filtered import FilteredTrace
             from livepro.engines.translate.counting.recorded import TranslateTrace
 
-            state.trace = TranslateTrace(recorder, stream, recording.blocks, state.words, self._isa)
+            asked = recorder, stream, recording.blocks, state.words, self._isa
+            if recorder.filter is None:
+                state.trace = TranslateTrace(*asked)
+            else:
+                state.trace = FilteredTrace(*asked, state.space, recorder.filter)
 
     def exiting(self, thread: TracedThread, *, in_exec: bool) -> None:
         """A thread is about to end (`in_exec`: by another one's, or its own, exec): take down what it has
@@ -148,7 +153,7 @@ class ThreadLives:
         self._native.take_off_iterations(state)
         if state.mode in (Mode.RUNNING, Mode.SETTLING) and not in_exec:
             self._suspender.leave_counter(state)
-            pc = self._pc.of(thread.tid)
+            pc = state.going_to(self._pc.of(thread.tid))
             place = state.space.memory.locate(pc)
             if place is not None:
                 if place.at_rep:
@@ -185,6 +190,8 @@ class ThreadLives:
             if self._table.states.get(tid) is state:
                 del self._table.states[tid]
             self._ledger.collect(state)
+            if state.trace is not None:
+                state.trace.executed(state.tally.raw_counts())
             state.words[: layout.COUNTERS // 8] = 0
             state.counters.clear()
             state.tally.close(space.registry.lengths())

@@ -132,7 +132,7 @@ class CacheOpener:
         watched = self._syscalls.watched
         emitter = self._backend.emitter(data.base, watched, self._countdown)
         if options.stream is not None:
-            emitter.record(options.stream.image(record, self._isa).blocks)
+            emitter.record(options.stream.image(record, self._isa).blocks, options.stream.filter)
         space = CodeCache(
             process,
             memory.ThreadAreas(data, [areas]),

@@ -39,11 +39,13 @@ _REACH = 1 << 31
 _LATELY = 64  # modules that are at hand once they have been read: many processes have the same
 _STUB = 32  # bytes at most that a branch which leads out of a module may need: a stub, or a jump far away
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
+_FILTERED = 40  # the same where the event stream is filtered: slow paths for each access
 
 
-def cache_size(module: Mapping) -> int:
+def cache_size(module: Mapping, *, filtered: bool) -> int:
     """Bytes of address space for a module's cache: always the same for the same module."""
-    half = -(-(module.end - module.start) * _EXPANSION // _MEBIBYTE) * _MEBIBYTE
+    expansion = _FILTERED if filtered else _EXPANSION
+    half = -(-(module.end - module.start) * expansion // _MEBIBYTE) * _MEBIBYTE
     return min(2 * half, layout.CACHE_SIZE)
 
 

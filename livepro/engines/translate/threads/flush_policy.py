@@ -97,6 +97,7 @@ class FlushPolicy:
                 pc = self._pc.of(tid) if sleep is None else sleep.pc
             except OSError:
                 return None  # it is about to end, and must be found then
+            pc = other.going_to(pc)
             pinned = self._kept_for(other, pc, sleep)
             if pinned is not None:
                 sleeping[tid] = pinned

@@ -32,7 +32,8 @@ def open_persisted_cache(
     """Where translations are kept, if they are to be."""
     if options.kept is None or not backend.movable:
         return None
-    recorded = options.stream is not None
+    stream = options.stream
+    recorded = stream is not None and (stream.filter or True)
     kind = repr((isa.name, int(countdown), recorded, sorted(watched.items(), key=str)))
     return PersistedCache(options.kept, kind)
 
@@ -138,14 +139,15 @@ class CacheRoom:
         """See to it that there is a cache near `pc`. False where nothing is mapped, or no room is left near:
         code is stepped then."""
         space = state.space
-        if pc in space.registry.slots or space.memory.caches.of_module(pc) is not None:
+        own = space.memory.caches.of_module(pc)
+        if pc in space.registry.slots or (own is not None and own.room):
             return True
         process = state.thread.process
         mapping = process.space.find(pc)
         if mapping is None:
             process.remapped()
             mapping = process.space.find(pc)
-        if mapping is not None and self.open_module(state, mapping):
+        if own is None and mapping is not None and self.open_module(state, mapping):
             return True
         if space.memory.cache_for(pc) is not None:
             return True
@@ -186,7 +188,9 @@ class CacheRoom:
         key, persisted = kept
         if not space.registry.cells.original:
             key = ""  # kept are only fragments that count in the cell of their own slot's number
-        file = self._create(state, mapping.start, cache_size(mapping))
+        file = self._create(
+            state, mapping.start, cache_size(mapping, filtered=space.emitter.entries is not None)
+        )
         if file is None:
             space.memory.others.add(mapping)
             return False

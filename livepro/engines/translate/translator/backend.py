@@ -15,6 +15,7 @@ from livepro.linux.ptrace import SignalInfo
 
 if TYPE_CHECKING:
     from livepro.engines.stream.blocks import StreamBlocks
+    from livepro.engines.stream.filtering import Filter
 
 Words = npt.NDArray[np.uint64]
 """A thread's area as livepro sees it."""
@@ -70,6 +71,19 @@ class Records(Protocol):
     blocks: StreamBlocks
 
 
+class Entries(Protocol):
+    """Code that writes the entries of a filtered stream, of `size` bytes: where it begins for each of
+    `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
+
+    code: bytes
+    size: int
+    starts: list[int]
+    stops: list[int]
+
+    def forget(self, words: Words) -> None:
+        """Let nothing be known of the lines of data that a thread accessed last (in its area)."""
+
+
 class Emitter(Protocol):
     """Turns blocks into their copies. `lookup` is what looks up where an indirect branch leads."""
 
@@ -83,8 +97,13 @@ class Emitter(Protocol):
     def recording(self) -> Records | None:
         """What records the executions of its copies (None: nothing does)."""
 
-    def record(self, blocks: StreamBlocks) -> None:
-        """Record from now on; blocks have numbers in `blocks`. Raises LiveproError where that cannot be."""
+    @property
+    def entries(self) -> Entries | None:
+        """What writes the entries of a filtered stream (None: there are none)."""
+
+    def record(self, blocks: StreamBlocks, filter: Filter | None) -> None:
+        """Record from now on, all or what a `filter` lets through; blocks have numbers in `blocks`. Raises
+        LiveproError where that cannot be."""
 
     def emit(
         self,

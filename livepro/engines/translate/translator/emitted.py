@@ -65,21 +65,32 @@ class Landing(NamedTuple):
     target: int
 
 
+class Ask(NamedTuple):
+    """The slow path of a countdown."""
+
+    begin: int
+    """The offset in the fragment from which on, up to where the path leads back to, a count is in a register
+    or in flags."""
+    stop: int
+    """The offset in the path of the stop where nothing is left at all."""
+
+
 class Cold(NamedTuple):
-    """The slow path of a fragment whose allowance is used up, which lies elsewhere."""
+    """The slow paths of a fragment, which lie elsewhere."""
 
     code: bytes
-    """Its last 4 bytes lead back to the fragment."""
-    begin: int
-    """The offset in the fragment from which on, up to `back`, a count is in a register or in flags."""
-    enter: int
-    """The offset in the fragment of the 4 bytes that lead here."""
-    back: int
-    """The offset in the fragment that the slow path returns to."""
-    stop: int
-    """The offset in `code` of the stop where nothing is left at all."""
+    enters: tuple[tuple[int, int], ...]
+    """The offset in the fragment of 4 bytes that lead to a path, and where the path begins."""
+    backs: tuple[tuple[int, int], ...]
+    """The offset in a path of the 4 bytes that lead back, and the offset in the fragment."""
     fields: tuple[tuple[Field, int], ...]
     """As `Emitted.fields`, for `code`."""
+    ask: Ask | None = None
+    """The countdown's, if the path is that."""
+
+    def back(self, offset: int) -> int:
+        """Where in the fragment the path leads back to that has this offset."""
+        return next((to for field, to in self.backs if offset < field + HERE), self.backs[-1][1])
 
 
 class Emitted:
@@ -135,7 +146,7 @@ class Emitted:
     more_budgets: tuple[tuple[int, int, int], ...] = ()
     """The same for blocks that this one counts before itself (`owed`), with the slot of each."""
     cold: Cold | None = None
-    """The slow path of the countdown."""
+    """The slow path of the countdown, or those of what filters the event stream."""
     recorded: int = 0
     """The offset from which on the block has a record in the event stream."""
     early: Mapping[int, int] = MappingProxyType({})

@@ -22,6 +22,7 @@ _LINE = 64  # bytes of a cache line: a short loop is to be fetched from as few a
 # Bytes of code of which a fragment is small enough in any case, where it compares its code on entry, and
 # behind each write: 64 writes, with up to 56 bytes each for each 8 that are compared.
 _SURE = {Check.NEVER: 512, Check.ENTRY: 512, Check.WRITES: 128}
+_SURE_FILTERED = 128  # the same where each access has a slow path, of up to 300 bytes
 _MOST_WATCHED = 1024  # bytes of code that compares itself behind each write: more would not fit by far
 
 
@@ -96,16 +97,17 @@ class FragmentWriter:
         return block
 
     def _write_cold(self, cache: Cache, at: int, details: Emitted) -> int:
-        """Write the cold path of a fragment at `at`, and let the fragment lead there.
+        """Write the slow paths of a fragment at `at`, and let the fragment lead there.
         Returns where that is, 0 if there is none."""
         cold = details.cold
         if cold is None:
             return 0
         cache.cold += 1  # a thread that has run into a stop is right behind it, and not in the cold path
         place, code = cache.cold, bytearray(cold.code)
-        back = len(code) - 4
-        self._link(code, back, at + cold.back - (place + back))
-        self._link(details.code, cold.enter, place - (at + cold.enter))
+        for offset, to in cold.backs:
+            self._link(code, offset, at + to - (place + offset))
+        for enter, begin in cold.enters:
+            self._link(details.code, enter, place + begin - (at + enter))
         self._memory.cold(cache, bytes(code))
         fields = cache.record.fields
         for kind, offset in cold.fields:
@@ -114,14 +116,16 @@ class FragmentWriter:
 
     def fitting(self, cache: Cache, source: SourceBlock, check: Check) -> SourceBlock:
         """The block, or as much of its beginning as there is certain to be room for in one fragment."""
-        if source.offsets[-1] <= _SURE[check]:
+        sure = _SURE[check] if self._emitter.entries is None else _SURE_FILTERED
+        if source.offsets[-1] <= sure:
             return source
         if check is Check.WRITES:
             source = shortened(source, _MOST_WATCHED)
         module, live_out = cache.module, self._live_out
         while len(source.facts) > 1:
             details = self._emitter.emit(source, cache.hot, 0, lambda s: live_out(s, module), check)
-            if len(details.code) + _size(details.aside) <= LARGEST_FRAGMENT:
+            cold = 0 if details.cold is None else len(details.cold.code)
+            if max(len(details.code) + _size(details.aside), cold) <= LARGEST_FRAGMENT:
                 break
             source = shortened(source, source.offsets[-1] // 2)
         return source

@@ -38,8 +38,9 @@ class Emitter(CounterEmitter):
     with a `countdown` each counter has the interval check."""
 
     recording = None
+    entries = None
 
-    def record(self, blocks: object) -> None:
+    def record(self, blocks: object, filter: object) -> None:
         """See `Emitter`."""
         raise LiveproError("The translate engine cannot record AArch64 programs yet.", "Use `--engine step`.")
 

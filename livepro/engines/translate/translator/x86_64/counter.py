@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.emitted import Cold, Countdown, Emitted, Field
+from livepro.engines.translate.translator.emitted import Ask, Cold, Countdown, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC, Kind
@@ -171,7 +171,8 @@ class CounterEmitter:
         code += go + encode.STOP_IF_NEGATIVE
         stop = len(code) - 1
         code += encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
-        emitted.cold = Cold(code, begin, enter, len(emitted.code), stop, ((Field.SLOT, field),))
+        back = len(code) - 4, len(emitted.code)
+        emitted.cold = Cold(code, ((enter, 0),), (back,), ((Field.SLOT, field),), Ask(begin, stop))
 
     def _count_in_lookup(self, emitted: Emitted, slot: int, length: int, *, restores: bool) -> None:
         """Count where rax and rcx are saved already."""

@@ -9,7 +9,7 @@ spill words of the thread's area and give it back before the next boundary.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import WHEN_TOLD, Owed
@@ -32,7 +32,10 @@ from livepro.engines.translate.translator.x86_64.tables import branch_by_table, 
 
 if TYPE_CHECKING:
     from livepro.engines.stream.blocks import StreamBlocks
-    from livepro.engines.translate.translator.x86_64.recording import Recording
+    from livepro.engines.stream.filtering import Filter
+    from livepro.engines.translate.translator.x86_64.events.entries import Entries
+    from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
+    from livepro.engines.translate.translator.x86_64.events.recording import Recording
 
 _S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
 SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
@@ -55,7 +58,8 @@ class Emitter(CounterEmitter):
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
         self._watched = watched
-        self.recording: Recording | None = None
+        self.recording: Recording | Filtering | None = None
+        self.entries: Entries | None = None
         self._refill = Refilling(data).code if self._allowing else b""
         self.lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
@@ -67,11 +71,17 @@ class Emitter(CounterEmitter):
         """See `Emitter`."""
         return self.recording is None and not (self._budgeted or self._allowing)
 
-    def record(self, blocks: StreamBlocks) -> None:
+    def record(self, blocks: StreamBlocks, filter: Filter | None) -> None:
         """See `Emitter`."""
-        from livepro.engines.translate.translator.x86_64.recording import Recording
+        from livepro.engines.translate.translator.x86_64.events.entries import Entries
+        from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
+        from livepro.engines.translate.translator.x86_64.events.recording import Recording
 
-        self.recording = Recording(blocks)
+        if filter is None:
+            self.recording = Recording(blocks)
+        else:
+            self.recording = Filtering(blocks, filter)
+            self.entries = Entries(filter.data)
 
     # -- writing
 
@@ -99,12 +109,13 @@ class Emitter(CounterEmitter):
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
         recording = self.recording
-        plan = None if recording is None else recording.plan(block)
-        if plan is None:
-            counter, borrows = self._place_counter(emitted, block, live_out)
-        else:
+        plan: Any = None if recording is None else recording.plan(emitted, block, slot, live_out)
+        if recording is not None and recording.first:
             counter, borrows = _BEFORE_ALL, 16
-            special = sorted({*special, *plan.before, *plan.behind, *plan.stepped})
+        else:
+            counter, borrows = self._place_counter(emitted, block, live_out)
+        if recording is not None:
+            special = sorted({*special, *recording.places(plan)})
         if check is Check.ENTRY:
             # In an aligned word, so that it can be made to do nothing while threads run there
             # (SDM vol. 3, 9.1.1); one instruction, with what is in front.
@@ -119,7 +130,7 @@ class Emitter(CounterEmitter):
             emitted.skip = len(out) - 4
             self._compare_source(emitted, block, 0)
             special = range(len(facts_of))
-        if recording is not None and plan is not None:
+        if recording is not None:
             recording.begin(emitted, plan, block, slot)
             if self._budgeted:
                 self._charge_recorded(emitted, len(facts_of))
@@ -133,9 +144,7 @@ class Emitter(CounterEmitter):
         resumes: dict[int, int] = {}
         number = -1
         start = 0  # where the run of instructions not yet copied begins
-        for index in (
-            special if plan is not None or counter < 0 or counter in special else sorted((*special, counter))
-        ):
+        for index in special if counter < 0 or counter in special else sorted((*special, counter)):
             facts = facts_of[index]
             here = offsets[index]
             out += code[start:here]
@@ -145,9 +154,11 @@ class Emitter(CounterEmitter):
             front = len(out)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index)
-            if recording is not None and plan is not None and index in plan.before:
-                early[index] = len(out)
-                recording.add(emitted, plan, plan.before[index])
+            if recording is not None:
+                begin = len(out)
+                recording.before(emitted, plan, block, index)
+                if len(out) > begin:
+                    early[index] = begin
             if len(out) > front:
                 resumes[index] = front
             if plan is not None and index in plan.stepped:
@@ -176,8 +187,8 @@ class Emitter(CounterEmitter):
                     self._native(emitted, index)
             elif kind is Kind.REP:
                 repeat(emitted, encoding, index)
-                if recording is not None and plan is not None:
-                    recording.add(emitted, plan, plan.behind[index])
+                if recording is not None:
+                    recording.behind(emitted, plan, index)
             elif kind is Kind.SYSCALL:
                 if block.leaves and start == offsets[-1]:
                     self._return_from_signal(emitted, block.end)
@@ -190,6 +201,8 @@ class Emitter(CounterEmitter):
                 self._terminator(emitted, block, facts, encoding, at, slot, counts=counter == -1)
             runs.append((index + 1, len(out)))
         out += code[start : offsets[-1]]
+        if recording is not None:
+            recording.end(emitted, plan)
         if resumes:
             emitted.early, emitted.resumes = early, resumes
         if block.cut:

@@ -15,6 +15,7 @@ from typing import Any
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
 from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.events.entries import entries_for
 from livepro.engines.translate.translator.x86_64.refilling import REFILLING
 from livepro.isa.access import ALL_64
 
@@ -50,6 +51,10 @@ def roll_forward(registers: Any, words: Words, area: int, read: Read) -> bool:
     if 0 <= within < len(REFILLING.code):
         REFILLING.finish(registers, words, within, read)
         return True
+    entries = int(words[layout.RECORDERS[0] // 8])
+    if entries and 0 <= pc - entries < entries_for(int(words[layout.ENTRY_LINES // 8])).size:
+        entries_for(int(words[layout.ENTRY_LINES // 8])).finish(registers, words, pc - entries)
+        return True
     code = read(pc, 16)
     if len(code) < 16:
         return False
@@ -68,7 +73,8 @@ def _area(code: bytes, registers: Any, words: Words) -> int:
     """An instruction on the thread's area; its size, 0 if it is none."""
     if code[1:4] == b"\xc7\x04\x25":  # mov dword gs:[offset], imm32
         offset, value = _i32(code, 4)[0], _u32(code, 8)[0]
-        words[offset // 8] = int(words[offset // 8]) & ~0xFFFF_FFFF | value
+        at, shift = offset // 8, offset % 8 * 8
+        words[at] = int(words[at]) & ~(0xFFFF_FFFF << shift) | value << shift
         return 12
     if code[1] & 0xFB != 0x48 or code[3] & 0xC7 != 0x04 or code[4] != 0x25:
         return 0

@@ -13,6 +13,7 @@ tracer fills its words in as it steps it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,29 +24,25 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.events.addressing import (
+    NUMBERS,
+    RSP,
+    Mask,
+    Place,
+    add_registers,
+    compute,
+    move_mask,
+    places_of,
+    read_fs,
+    store_indirect,
+)
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
-from livepro.isa.access import ALL_64, Access, Pattern
-from livepro.isa.x86_64.accesses import Operand
 
-_FS = "fs_base"
 _OVER = b"\xe3\x03" + encode.STOP_IN_NOP
 """jrcxz +3: to the stop in the nop behind; see `encode.JUMP_INTO_NOP`."""
 _LOAD_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2)
 """movzx ecx, byte gs:[RECORD + 2]: 0 when the next record would begin behind the chunk."""
 
-_NUMBERS = {
-    getattr(Register, name.upper()): number
-    for number, name in enumerate(
-        ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))
-    )
-}
-_ADDRESSING = _NUMBERS | {
-    getattr(Register, name.upper()): number
-    for number, name in enumerate(
-        ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", *(f"r{n}d" for n in range(8, 16)))
-    )
-}
-_RSP = 4
 _WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _CALLS = frozenset((Mnemonic.SYSCALL, Mnemonic.INT))
 _SEGMENT_BASE = _CALLS | {Mnemonic.WRFSBASE, Mnemonic.LFS}
@@ -68,7 +65,7 @@ def effects_of(code: bytes) -> Effects:
     instruction = Decoder(64, code, ip=0).decode()
     written = 0
     for used in _INFO.info(instruction).used_registers():
-        number = _NUMBERS.get(RegisterExt.full_register(used.register))
+        number = NUMBERS.get(RegisterExt.full_register(used.register))
         if number is not None and used.access in _WRITES:
             written |= 1 << number
     moved, by = -1, 0
@@ -77,11 +74,11 @@ def effects_of(code: bytes) -> Effects:
         Mnemonic.POP,
         Mnemonic.PUSHFQ,
     ):
-        moved, by = _RSP, instruction.stack_pointer_increment
+        moved, by = RSP, instruction.stack_pointer_increment
         if instruction.mnemonic == Mnemonic.POP and instruction.op0_kind == OpKind.REGISTER:
             moved = -1 if instruction.op0_register == Register.RSP else moved
     elif instruction.mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and instruction.op0_kind == OpKind.REGISTER:
-        number = _NUMBERS.get(instruction.op0_register, -1)
+        number = NUMBERS.get(instruction.op0_register, -1)
         if number >= 0 and instruction.op1_kind in (OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64):
             value = instruction.immediate(1)
             value -= (1 << 64) if value >> 63 else 0
@@ -89,7 +86,7 @@ def effects_of(code: bytes) -> Effects:
     elif instruction.op_count == 1 and instruction.mnemonic in (Mnemonic.INC, Mnemonic.DEC):
         number = -1
         if instruction.op0_kind == OpKind.REGISTER:
-            number = _NUMBERS.get(instruction.op0_register, -1)
+            number = NUMBERS.get(instruction.op0_register, -1)
         if number >= 0:
             moved, by = number, 1 if instruction.mnemonic == Mnemonic.INC else -1
     if moved >= 0:
@@ -100,33 +97,6 @@ def effects_of(code: bytes) -> Effects:
     if instruction.mnemonic in _CALLS:
         written |= 1  # rax: the result
     return Effects(written, moved, by, segment)
-
-
-class Place(NamedTuple):
-    """An address to be computed: registers by number (-1: none), `short` for 32-bit addresses; `fs` says
-    that the segment's base is added, `moves` that the displacement is an address of the program's, which is
-    another one wherever its module is. `word` is its place in the record."""
-
-    word: int
-    base: int
-    scaled: int
-    scale: int
-    displacement: int
-    short: bool
-    fs: bool
-    moves: bool
-
-    @property
-    def registers(self) -> int:
-        """Mask of the registers that it needs."""
-        return sum(1 << number for number in (self.base, self.scaled) if number >= 0)
-
-
-class Mask(NamedTuple):
-    """An opmask register to be stored."""
-
-    word: int
-    register: int
 
 
 class Plan(NamedTuple):
@@ -145,11 +115,16 @@ class Plan(NamedTuple):
 class Recording:
     """Plans and emits the records of blocks, which get their numbers from `blocks`."""
 
+    first = True
+    """Whether a block is counted at its start."""
+
     def __init__(self, blocks: StreamBlocks, *, addresses: bool = True) -> None:
         self.blocks = blocks
         self._addresses = addresses
 
-    def plan(self, block: SourceBlock) -> Plan:
+    def plan(
+        self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]
+    ) -> Plan:
         """What is recorded of a block."""
         sizes = block.steps()
         flows = [facts.flow for facts in block.facts]
@@ -165,7 +140,7 @@ class Recording:
         for index, accesses in enumerate(known.accesses):
             facts: Facts = block.facts[index]
             encoding = block.code[block.offsets[index] : block.offsets[index + 1]]
-            places = self._places(accesses, word, facts.displacement > 0)
+            places = places_of(accesses, word, facts.displacement > 0)
             word += sum(access.words for access in accesses)
             if places is None:
                 stepped.add(index)
@@ -192,32 +167,9 @@ class Recording:
         return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped))
 
     @staticmethod
-    def _places(
-        accesses: tuple[Access, ...], word: int, relative: bool
-    ) -> tuple[list[Place | Mask], list[Place]] | None:
-        """What to compute before and behind an instruction, which may have an operand `relative` to where it
-        is; None if that takes the tracer."""
-        before: list[Place | Mask] = []
-        behind: list[Place] = []
-        for access in accesses:
-            where: Operand = access.where
-            place = _place(where, word, relative)
-            if place is None:
-                return None
-            if access.pattern is Pattern.ONE and not where.offset:
-                before.append(place)
-            elif access.pattern is Pattern.STRING:
-                before.append(place)
-                behind.append(place._replace(word=word + 1))
-            elif access.pattern in (Pattern.MASKED, Pattern.PACKED) and (
-                Register.K0 < where.mask <= Register.K7
-            ):
-                before.append(place)
-                before.append(Mask(word + 1, where.mask - Register.K0))
-            else:
-                return None
-            word += access.words
-        return before, behind
+    def places(plan: Plan) -> set[int]:
+        """The instructions that something is emitted for."""
+        return {*plan.before, *plan.behind, *plan.stepped}
 
     # -- emission
 
@@ -233,7 +185,7 @@ class Recording:
         spilled = [pointer]
         out += encode.store_area(pointer, layout.SPILL[1])
         if plan.early:
-            candidates = [n for n in range(16) if not needed >> n & 1 and n not in (_RSP, pointer, 12)]
+            candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, pointer, 12)]
             frees = [n for n in candidates if free >> n & 1]
             value = (frees or candidates)[0]
             if not frees:
@@ -241,9 +193,9 @@ class Recording:
                 spilled.append(value)
             for place in plan.early:
                 if place.registers >> pointer & 1:
-                    _compute(emitted, place, value)
+                    compute(out, emitted.fields, place, value)
                     if place.fs:
-                        out += _read_fs(pointer) + _add(value, pointer)
+                        out += read_fs(pointer) + add_registers(value, pointer)
                     out += encode.load_area(pointer, layout.RECORD)
                     out += store_indirect(value, pointer, 8 * place.word)
                     out += encode.load_area(pointer, layout.SPILL[1])
@@ -253,9 +205,13 @@ class Recording:
         for place in plan.early:
             if place.registers >> pointer & 1:
                 continue
-            _compute(emitted, place, value)
+            compute(out, emitted.fields, place, value)
             if place.fs:
-                out += _read_fs(pointer) + _add(value, pointer) + encode.load_area(pointer, layout.RECORD)
+                out += (
+                    read_fs(pointer)
+                    + add_registers(value, pointer)
+                    + encode.load_area(pointer, layout.RECORD)
+                )
             out += store_indirect(value, pointer, 8 * place.word)
         if len(spilled) > 1:
             out += encode.load_area(value, layout.SPILL[0])
@@ -274,24 +230,38 @@ class Recording:
         out += encode.load_area(pointer, layout.SPILL[1])
         emitted.counted = len(out)
 
+    def before(self, emitted: Emitted, plan: Plan, block: SourceBlock, index: int) -> None:
+        """Record what is known in front of instruction `index`, and not before."""
+        if index in plan.before:
+            self._add(emitted, plan, plan.before[index])
+
+    def behind(self, emitted: Emitted, plan: Plan, index: int) -> None:
+        """Record what is known behind instruction `index`."""
+        if index in plan.behind:
+            self._add(emitted, plan, plan.behind[index])
+
     @staticmethod
-    def add(emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
+    def end(emitted: Emitted, plan: Plan) -> None:
+        """Nothing is left to do."""
+
+    @staticmethod
+    def _add(emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
         """Put words into the record that was begun at the block's start."""
         out = emitted.code
         needed = 0
         for place in places:
             if isinstance(place, Place):
                 needed |= place.registers
-        candidates = [n for n in range(16) if not needed >> n & 1 and n not in (_RSP, 12)]
+        candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, 12)]
         pointer, value = candidates[:2]
         out += encode.store_area(value, layout.SPILL[0]) + encode.store_area(pointer, layout.SPILL[1])
         for place in places:
             if isinstance(place, Mask):
-                out += _move_mask(value, place.register)
+                out += move_mask(value, place.register)
             else:
-                _compute(emitted, place, value)
+                compute(out, emitted.fields, place, value)
                 if place.fs:
-                    out += _read_fs(pointer) + _add(value, pointer)
+                    out += read_fs(pointer) + add_registers(value, pointer)
             out += encode.load_area(pointer, layout.RECORD)
             out += store_indirect(value, pointer, 8 * (place.word - plan.words))
         out += encode.load_area(pointer, layout.SPILL[1]) + encode.load_area(value, layout.SPILL[0])
@@ -309,24 +279,6 @@ def free_at_start(block: SourceBlock) -> int:
     return free & 0xEFEF
 
 
-def _place(where: Operand, word: int, relative: bool) -> Place | None:
-    base, scaled = _number(where.base), _number(where.scaled)
-    if base is None or scaled is None or where.segment not in ("", _FS):
-        return None
-    displacement = where.displacement
-    displacement -= (1 << 64) if displacement >> 63 else 0
-    short, moves = where.bits == 32, relative and base < 0 and scaled < 0 and where.bits == 64
-    return Place(word, base, scaled, where.scale, displacement, short, where.segment == _FS, moves)
-
-
-def _number(register: int) -> int | None:
-    """The number of a register of an operand, -1 for none that changes, None for one of less than
-    32 bits."""
-    if register in (Register.NONE, Register.RIP, Register.EIP):
-        return -1
-    return _ADDRESSING.get(register)
-
-
 def _shifted(place: Place, moved: dict[int, int]) -> Place | None:
     """A place in terms of the registers at the block's start; None where that cannot be said."""
     more = moved[place.base] if place.base >= 0 else 0
@@ -340,45 +292,6 @@ def _shifted(place: Place, moved: dict[int, int]) -> Place | None:
 # -- encodings (SDM vol. 2)
 
 
-def _compute(emitted: Emitted, place: Place, to: int) -> None:
-    """lea to, [place], without its segment."""
-    out = emitted.code
-    if place.base < 0 and place.scaled < 0:
-        out += encode.move_absolute(to, place.displacement & (0xFFFF_FFFF if place.short else ALL_64))
-        if place.moves:
-            emitted.fields.append((Field.ADDRESS, len(out) - 8))
-        return
-    high = to >> 3 << 2
-    if place.short:
-        out += b"\x67"
-    displacement = struct.pack(
-        "<i", place.displacement if place.displacement < 1 << 31 else place.displacement - (1 << 32)
-    )
-    if place.scaled < 0 and place.base & 7 != _RSP:
-        out += (
-            bytes((0x48 | high | place.base >> 3, 0x8D, 0x80 | (to & 7) << 3 | place.base & 7)) + displacement
-        )
-        return
-    index = place.scaled if place.scaled >= 0 else _RSP  # 100: none
-    high |= (index >> 3 << 1) | (place.base >> 3 if place.base >= 0 else 0)
-    scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6 if place.scaled >= 0 else 0
-    if place.base < 0:
-        out += bytes((0x48 | high, 0x8D, 0x04 | (to & 7) << 3, scale | (index & 7) << 3 | 5)) + displacement
-    else:
-        sib = scale | (index & 7) << 3 | place.base & 7
-        out += bytes((0x48 | high, 0x8D, 0x84 | (to & 7) << 3, sib)) + displacement
-
-
-def store_indirect(register: int, pointer: int, displacement: int) -> bytes:
-    """mov gs:[pointer + displacement], register (pointer: not rsp, r12)"""
-    rex = 0x48 | register >> 3 << 2 | pointer >> 3
-    if -0x80 <= displacement < 0x80:
-        return bytes((0x65, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement & 0xFF))
-    return bytes((0x65, rex, 0x89, 0x80 | (register & 7) << 3 | pointer & 7)) + struct.pack(
-        "<i", displacement
-    )
-
-
 def store_indirect_immediate(pointer: int, value: int) -> bytes:
     """mov qword gs:[pointer], imm32 (pointer: not rsp, rbp, r12, r13)"""
     return bytes((0x65, 0x48 | pointer >> 3, 0xC7, pointer & 7)) + struct.pack("<i", value)
@@ -386,19 +299,3 @@ def store_indirect_immediate(pointer: int, value: int) -> bytes:
 
 def _advance(register: int, amount: int) -> bytes:
     return encode.lea_increment(register, amount)
-
-
-def _add(to: int, register: int) -> bytes:
-    """lea to, [to + register] (to: not rbp, r13 without a displacement)"""
-    rex = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3
-    return bytes((rex, 0x8D, 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0))
-
-
-def _read_fs(register: int) -> bytes:
-    """rdfsbase r64"""
-    return bytes((0xF3, 0x48 | register >> 3, 0x0F, 0xAE, 0xC0 | register & 7))
-
-
-def _move_mask(register: int, mask: int) -> bytes:
-    """kmovq r64, k"""
-    return bytes((0xC4, 0x61 if register >= 8 else 0xE1, 0xFB, 0x93, 0xC0 | (register & 7) << 3 | mask))

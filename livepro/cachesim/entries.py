@@ -1,0 +1,214 @@
+"""The simulator's loop over a filtered stream (`livepro.engines.stream.filtering`), which lacks only hits.
+
+A plain access is one entry. The words of others come one by one, and are kept until all are there.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from livepro.cachesim.simulating import D1, I1, LL, misses
+from livepro.engines.stream.filtering import ADDRESS, ENTRY, FETCH, PLACE_SHIFT
+from livepro.events.pointers import borrowed
+
+U = np.uint64
+ONE, NUMBER = U(1), U((1 << PLACE_SHIFT) - 1)
+_ONE, _STRING, _MASKED, _PACKED, _LANES, _SIZED = range(6)  # `livepro.isa.access.Pattern`
+_READ, _WRITE = 3, 6  # columns of what is counted
+PENDING = 512
+"""Words of an instruction, at most: two accesses of 64 lanes are less."""
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def touch(cache, at, ways, line, clock):
+    """Whether `line` is not among the `ways` lines of a set, which begin at `at`; it is then, instead of the
+    one that has not been accessed for longest. When each was is behind them: so that nothing need be moved,
+    and no way be guessed in which a line is, which is another one each time."""
+    clock[0] += 1
+    found = ways
+    for way in range(ways):
+        if cache[at + way] == line:
+            found = way
+    if found < ways:
+        cache[at + ways + found] = clock[0]
+        return False
+    oldest, when = U(0), cache[at + ways]
+    for way in range(ONE, ways):
+        if cache[at + ways + way] < when:
+            oldest, when = way, cache[at + ways + way]
+    cache[at + oldest], cache[at + ways + oldest] = line, clock[0]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def data_misses(d1, shapes, address, size, clock):
+    """Whether an access misses the first-level cache of data."""
+    bits, mask, ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
+    out = False
+    for line in range(address >> bits, ((address + size - 1) >> bits) + 1):
+        if touch(d1, U(line & mask) * U(2) * ways, ways, line, clock):
+            out = True
+    return out
+
+
+@njit(nogil=True, cache=True)
+def access(i, column, address, size, shapes, d1, ll, clock, counts, missed):
+    """Simulate an access of instruction `i`, and count its misses."""
+    size = min(size, 1 << shapes[D1])
+    if data_misses(d1, shapes, address, size, clock):
+        counts[i, column + 1] += 1
+        missed[column + 1] += 1
+        if misses(ll, shapes, LL, address, size):
+            counts[i, column + 2] += 1
+            missed[column + 2] += 1
+
+
+@njit(nogil=True, cache=True)
+def complete(
+    i, a, words, at, access_of, pattern, size_of, kind_of, lanes_of, shapes, d1, ll, clock, counts, missed
+):
+    """Simulate access `a` of instruction `i`, whose words begin at `at`, and count it; of repeated string
+    operands all, element by element."""
+    how, size, lanes = pattern[a], size_of[a], lanes_of[a]
+    column = _READ if kind_of[a] & 1 else _WRITE
+    if how == _STRING:
+        begin, end = access_of[i], access_of[i + 1]
+        first = at - 2 * (end - 1 - begin)
+        distance = words[first + 1] - words[first]
+        step = size if distance >= 0 else -size
+        for turn in range(abs(distance) // size):
+            for operand in range(end - begin):
+                column = _READ if kind_of[begin + operand] & 1 else _WRITE
+                counts[i, column] += 1
+                address = words[first + 2 * operand] + turn * step
+                access(i, column, address, size, shapes, d1, ll, clock, counts, missed)
+    elif how == _SIZED:
+        counts[i, column] += 1
+        access(i, column, words[at], words[at + 1], shapes, d1, ll, clock, counts, missed)
+    elif how == _LANES:
+        for lane in range(lanes):
+            if words[at] >> lane & 1:
+                counts[i, column] += 1
+                access(i, column, words[at + 1 + lane], size, shapes, d1, ll, clock, counts, missed)
+    elif how == _PACKED:
+        active = 0
+        for lane in range(lanes):
+            active += words[at + 1] >> lane & 1
+        if active:
+            counts[i, column] += 1
+            access(i, column, words[at], active * size, shapes, d1, ll, clock, counts, missed)
+    else:
+        begun = -1
+        for lane in range(lanes + 1):
+            if lane < lanes and words[at + 1] >> lane & 1:
+                if begun < 0:
+                    begun = lane
+            elif begun >= 0:
+                counts[i, column] += 1
+                length = (lane - begun) * size
+                access(i, column, words[at] + begun * size, length, shapes, d1, ll, clock, counts, missed)
+                begun = -1
+
+
+@njit(nogil=True, cache=True)
+def take_word(
+    begin, end, place, value, access_of, pattern, size_of, kind_of, lanes_of, owner_of, pending, shapes, d1,
+    ll, clock, counts, missed,
+):  # fmt: skip
+    """Take one word of a block whose accesses, from `begin` to `end`, are not all plain."""
+    a, word, last, belongs, before = begin, 1, 1, -1, 1
+    while a < end:
+        if owner_of[a] != belongs:
+            belongs, before = owner_of[a], word  # where the instruction's words begin
+        last = word + (1 if pattern[a] == _ONE else 1 + lanes_of[a] if pattern[a] == _LANES else 2)
+        if place < last:
+            break
+        word = last
+        a += 1
+    i = owner_of[a]
+    if pattern[a] == _ONE:
+        column = _READ if kind_of[a] & 1 else _WRITE
+        access(i, column, value & ADDRESS, size_of[a], shapes, d1, ll, clock, counts, missed)
+        return
+    pending[place - before] = value
+    if place == last - 1 and (pattern[a] != _STRING or a + 1 == access_of[i + 1]):
+        complete(
+            i, a, pending, word - before, access_of, pattern, size_of, kind_of, lanes_of,
+            shapes, d1, ll, clock, counts, missed,
+        )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def simulate_entries(
+    entries, first, words_of, address_of, nbytes, access_of, pattern, size_of, kind_of, lanes_of, owner_of,
+    pending, shapes, i1, d1, ll, clock, counts, missed,
+):  # fmt: skip
+    """Simulate the entries of a thread, whose words that wait for others are `pending`; `StaticTables` says
+    what else it is given."""
+    entries, first, words_of, access_of = (
+        borrowed(entries),
+        borrowed(first),
+        borrowed(words_of),
+        borrowed(access_of),
+    )
+    address_of, nbytes, pattern, size_of = (
+        borrowed(address_of),
+        borrowed(nbytes),
+        borrowed(pattern),
+        borrowed(size_of),
+    )
+    kind_of, lanes_of, owner_of, pending = (
+        borrowed(kind_of),
+        borrowed(lanes_of),
+        borrowed(owner_of),
+        borrowed(pending),
+    )
+    shapes, i1, d1, ll = borrowed(shapes), borrowed(i1), borrowed(d1), borrowed(ll)
+    clock, counts, missed = borrowed(clock), borrowed(counts), borrowed(missed)
+    d_bits, d_mask, d_ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
+    d_room = U(2) * d_ways
+    l_bits, l_mask, l_ways = shapes[LL], shapes[LL + 1], U(shapes[LL + 2])
+    width = 1 << d_bits
+    at, behind = U(0), U(len(entries))
+    while at < behind:
+        head, value = U(entries[at]), entries[at + ONE]
+        at += U(ENTRY)
+        number, place = head & NUMBER, head >> U(PLACE_SHIFT)
+        block = U(first[number])
+        if place & U(FETCH):
+            i = block + (place & ~U(FETCH))
+            if misses(i1, shapes, I1, address_of[i], nbytes[i]):
+                counts[i, 1] += 1
+                missed[1] += 1
+                if misses(ll, shapes, LL, address_of[i], nbytes[i]):
+                    counts[i, 2] += 1
+                    missed[2] += 1
+            continue
+        begin, end = U(access_of[block]), U(access_of[U(first[number + ONE])])
+        if U(words_of[number]) == ONE + end - begin:
+            a = begin + place - ONE
+            address, size = value & ADDRESS, size_of[a]
+            if (address & (width - 1)) + size <= width:
+                line = address >> d_bits
+                if not touch(d1, U(line & d_mask) * d_room, d_ways, line, clock):
+                    continue
+            elif not data_misses(d1, shapes, address, size, clock):
+                continue
+            i, column = U(owner_of[a]), _READ if kind_of[a] & 1 else _WRITE
+            counts[i, column + 1] += 1
+            missed[column + 1] += 1
+            size = min(size, width)
+            line = address >> l_bits
+            if ll[U(line & l_mask) * l_ways] == line and (address + size - 1) >> l_bits == line:
+                continue  # as most
+            if misses(ll, shapes, LL, address, size):
+                counts[i, column + 2] += 1
+                missed[column + 2] += 1
+            continue
+        take_word(
+            np.int64(begin), np.int64(end), np.int64(place), value, access_of, pattern, size_of, kind_of,
+            lanes_of, owner_of, pending, shapes, d1, ll, clock, counts, missed,
+        )  # fmt: skip

@@ -1,0 +1,420 @@
+"""Emits what leaves accesses and fetches out of the event stream that change nothing in a first-level cache.
+
+In front of an instruction, its lines of code and of data are compared with those that their slots in the
+thread's area hold (`livepro.engines.stream.filtering`). Where one differs the thread goes elsewhere, to write
+an entry and the slots (`entries`). A register is borrowed for that, another one each time.
+
+Accesses that are no single plain one are all written; behind them nothing is known of the lines of data.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from livepro.engines.stream.blocks import StreamBlocks
+from livepro.engines.stream.filtering import ENTRY, FETCH, TAG_SHIFT, Filter, Lines
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
+from livepro.engines.translate.translator.source import SourceBlock
+from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64.events.addressing import (
+    RSP,
+    Mask,
+    Place,
+    add_registers,
+    compute,
+    move_mask,
+    places_of,
+    read_fs,
+    store_indirect,
+)
+from livepro.engines.translate.translator.x86_64.events.entries import CLEAR, FULL, WORD
+from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
+from livepro.isa.access import Pattern
+
+_R12 = 12  # as a base it takes another byte, as rsp does
+_SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
+_DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
+_TAG = layout.ENTRY_VALUE + TAG_SHIFT // 8
+
+_i32 = struct.Struct("<i").pack
+
+Words = list[tuple[Place | Mask, bool]]
+"""Words to be written one behind the other, and whether nothing is known behind them."""
+
+
+class FilterPlan(NamedTuple):
+    """What is filtered of a block: its number; in front of an instruction (by index) the lines of code
+    that it fetches and may be others than before, the plain accesses with their sizes, or the words to be
+    written, and those behind it; where flags are live; the instructions whose words the tracer writes, by
+    index; the cell that counts the block."""
+
+    number: int
+    fetches: dict[int, tuple[int, ...]]
+    checked: dict[int, list[tuple[Place, int]]]
+    before: dict[int, Words]
+    behind: dict[int, Words]
+    live: frozenset[int]
+    stepped: frozenset[int]
+    cell: int
+    paths: _Paths
+
+
+class _Paths:
+    """The slow paths of one fragment."""
+
+    def __init__(self) -> None:
+        self.code = bytearray()
+        self.enters: list[tuple[int, int]] = []
+        self.backs: list[tuple[int, int]] = []
+        self.fields: list[tuple[Field, int]] = []
+
+
+class Filtering:
+    """Plans and emits the filters of blocks, which get their numbers from `blocks`."""
+
+    first = False
+    """Whether a block is counted at its start."""
+
+    def __init__(self, blocks: StreamBlocks, filter: Filter) -> None:
+        self.blocks = blocks
+        self._filter = filter
+
+    def plan(
+        self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]
+    ) -> FilterPlan:
+        """What is filtered of a block that is counted in `cell`."""
+        flows = [facts.flow for facts in block.facts]
+        known = self.blocks.block(block.pc, block.code, block.steps(), flows, block.target)
+        fetches: dict[int, tuple[int, ...]] = {}
+        checked: dict[int, list[tuple[Place, int]]] = {}
+        before: dict[int, Words] = {}
+        behind: dict[int, Words] = {}
+        stepped = set()
+        word, latest, bits = 1, -1, -self._filter.code.line
+        for index, accesses in enumerate(known.accesses):
+            facts = block.facts[index]
+            begin, end = block.pc + block.offsets[index], block.pc + block.offsets[index + 1]
+            lines = tuple(line for line in (begin & bits, (end - 1) & bits) if line != latest)
+            if lines:
+                fetches[index] = tuple(dict.fromkeys(lines))
+                latest = lines[-1]
+            places = places_of(accesses, word, facts.displacement > 0)
+            if accesses and (places is None or facts.kind is Kind.NATIVE):
+                stepped.add(index)
+            elif places is not None and accesses:
+                if all(a.pattern is Pattern.ONE and a.size <= self._filter.data.line for a in accesses):
+                    plain = [place for place in places[0] if isinstance(place, Place)]
+                    checked[index] = [
+                        (place, access.size) for place, access in zip(plain, accesses, strict=True)
+                    ]
+                else:
+                    ends = not places[1]
+                    before[index] = [(w, ends and w is places[0][-1]) for w in places[0]]
+                    if places[1]:
+                        behind[index] = [(w, w is places[1][-1]) for w in places[1]]
+            word += sum(access.words for access in accesses)
+        live = self._live(emitted, block, live_out)
+        return FilterPlan(
+            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, _Paths()
+        )
+
+    @staticmethod
+    def _live(emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]) -> frozenset[int]:
+        """The instructions in front of which flags are live."""
+        live = ALL
+        if block.facts[-1].kind in _DIRECT or block.cut:
+            live = emitted.live = live_out(block)
+        out = []
+        for index in range(len(block.facts) - 1, -1, -1):
+            facts = block.facts[index]
+            live = live & ~facts.kills | facts.reads
+            if live:
+                out.append(index)
+        return frozenset(out)
+
+    @staticmethod
+    def places(plan: FilterPlan) -> set[int]:
+        """The instructions that something is emitted for."""
+        return {*plan.fetches, *plan.checked, *plan.before, *plan.behind, *plan.stepped}
+
+    def begin(self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, cell: int) -> None:
+        """Nothing is done at a block's start."""
+
+    # -- in front of instructions and behind them
+
+    def before(self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, index: int) -> None:
+        """Filter what instruction `index` fetches and accesses."""
+        lines, accesses = plan.fetches.get(index, ()), plan.checked.get(index, ())
+        if lines or accesses:
+            out = emitted.code
+            needed = 0
+            for place, _ in accesses:
+                needed |= place.registers
+            # (The program's address, but for its module's.)
+            scratch, other = _borrowed(needed, (block.pc & layout.PAGE - 1) + block.offsets[index])
+            saves = index in plan.live
+            if saves:
+                out += encode.store_area(0, _SAVED_RAX) + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+                out += encode.store_area(0, _SAVED_FLAGS) + encode.load_area(0, _SAVED_RAX)
+            out += _save(scratch)
+            if lines:
+                self._fetch(emitted, plan, index, lines, scratch)
+            for place, size in accesses:
+                self._access(emitted, plan, place, size, scratch, other)
+            out += _give_back(scratch)
+            if saves:
+                out += encode.store_area(0, _SAVED_RAX) + encode.load_area(0, _SAVED_FLAGS)
+                out += b"\x04\x7f\x9e" + encode.load_area(0, _SAVED_RAX)  # add al, 0x7f; sahf
+        if index in plan.before:
+            self._write(emitted, plan, plan.before[index])
+
+    def behind(self, emitted: Emitted, plan: FilterPlan, index: int) -> None:
+        """Write what is known behind instruction `index`."""
+        if index in plan.behind:
+            self._write(emitted, plan, plan.behind[index])
+
+    @staticmethod
+    def end(emitted: Emitted, plan: FilterPlan) -> None:
+        """The fragment is whole."""
+        paths = plan.paths
+        emitted.cold = Cold(bytes(paths.code), tuple(paths.enters), tuple(paths.backs), tuple(paths.fields))
+
+    def _fetch(
+        self, emitted: Emitted, plan: FilterPlan, index: int, lines: tuple[int, ...], scratch: int
+    ) -> None:
+        out, slots = emitted.code, self._filter.code
+        paths = plan.paths
+        begin = len(paths.code)
+        for line in lines:
+            out += encode.move_absolute(scratch, line)
+            emitted.fields.append((Field.ADDRESS, len(out) - 8))
+            out += _compare_area(scratch, layout.CODE_LINES + (line & slots.mask)) + _IF_DIFFERENT
+            paths.enters.append((len(out) - 4, begin))
+        code = paths.code
+        for line in lines:
+            code += encode.move_absolute(scratch, line)
+            paths.fields.append((Field.ADDRESS, len(code) - 8))
+            code += encode.store_area(scratch, layout.CODE_LINES + (line & slots.mask))
+        code += encode.store_area_zero(layout.ENTRY_VALUE)
+        self._count(emitted, plan, scratch)
+        code += _store_halfword(scratch, _TAG)
+        self._lead(plan, FETCH | index, scratch, WORD, len(out))
+
+    def _access(
+        self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
+    ) -> None:
+        out, slots, paths = emitted.code, self._filter.data, plan.paths
+        begin, fits = len(paths.code), slots.line - size
+        absolute = place.base < 0 and place.scaled < 0
+        if absolute and not place.fs and not place.short:
+            _compare_absolute(emitted, paths, slots, place, size, scratch)
+        else:
+            if place.fs or place.short or absolute:
+                out += _save(other)
+                _whole(out, emitted.fields, place, scratch, other)
+                out += encode.move(other, scratch) + _and(scratch, slots.mask) + _load_slot(scratch)
+                out += add_registers(scratch, other) + _give_back(other)
+            else:
+                compute(out, emitted.fields, place, scratch)
+                out += _and(scratch, slots.mask) + _load_slot(scratch)
+                _add_place(out, place, scratch)
+            out += _compare_byte(scratch, fits) + _IF_ABOVE
+            paths.enters.append((len(out) - 4, begin))
+        self._enter(emitted, plan, place, size, scratch, other)
+
+    def _enter(
+        self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
+    ) -> None:
+        """Write the entry of an address, and let its lines be those of their slots. All of it is in the path
+        itself: where many lead to one place and back, processors guess wrong where it leads back to."""
+        code, fields, slots = plan.paths.code, plan.paths.fields, self._filter.data
+        code += _save(other)
+        for beyond in {size - 1: None, 0: None}:
+            _whole(code, fields, place, scratch, other)
+            if beyond:
+                code += encode.lea_increment(scratch, beyond)
+            if not beyond:
+                code += encode.store_area(scratch, layout.ENTRY_VALUE)
+            code += encode.move(other, scratch) + _and(other, slots.mask)
+            code += _and_long(scratch, -slots.line) + _negate(scratch)
+            code += store_indirect(scratch, other, layout.DATA_LINES)
+        code += encode.load_area(other, layout.RECORD) + encode.load_area(scratch, layout.ENTRY_VALUE)
+        code += store_indirect(scratch, other, 8)
+        code += _store_immediate(other, 0, plan.number)
+        fields.append((Field.RECORD, len(code) - 4))
+        code += _store_immediate(other, 4, place.word)
+        self._count(emitted, plan, scratch)
+        code += _store_halfword_indirect(scratch, other, 8 + TAG_SHIFT // 8)
+        code += encode.lea_increment(other, 8 * ENTRY) + encode.store_area(other, layout.RECORD)
+        go = encode.jump_area(layout.RECORDERS[FULL])
+        leave = encode.store_area(scratch, layout.ENTRY_RETURN)
+        lead = _lea_relative(scratch, len(leave) + len(go)) + leave + go
+        code += _IS_FULL + bytes((0x75, len(lead))) + lead  # jne
+        code += _give_back(other) + encode.jump(0)
+        plan.paths.backs.append((len(code) - 4, len(emitted.code)))
+
+    @staticmethod
+    def _count(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
+        """Load which execution of the block it is."""
+        code, fields = plan.paths.code, plan.paths.fields
+        code += _load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
+        fields.append((Field.CELL, len(code) - 4))
+        if not emitted.tallied:
+            code += encode.lea_increment(scratch, 1)
+
+    @staticmethod
+    def _lead(plan: FilterPlan, place: int, scratch: int, how: int, back: int | None) -> None:
+        """Have the entry written, and go on at `back` in the fragment (None: right behind)."""
+        paths = plan.paths
+        code, fields = paths.code, paths.fields
+        code += encode.store_area_immediate(layout.ENTRY, plan.number)
+        fields.append((Field.RECORD, len(code) - 4))
+        code += encode.store_area_immediate(layout.ENTRY + 4, place)
+        go = encode.jump_area(layout.RECORDERS[how])
+        leave = encode.store_area(scratch, layout.ENTRY_RETURN)
+        code += _lea_relative(scratch, len(leave) + len(go))
+        if back is not None:
+            paths.backs.append((len(code) - 4, back))
+        code += leave + go
+
+    def _write(self, emitted: Emitted, plan: FilterPlan, words: Words) -> None:
+        """Write words, whatever they are; flags are left alone."""
+        out, paths = emitted.code, plan.paths
+        needed = 0
+        for what, _ in words:
+            needed |= what.registers if isinstance(what, Place) else 0
+        scratch, other = _borrowed(needed, len(out))
+        out += encode.jump(0)
+        code = paths.code
+        paths.enters.append((len(out) - 4, len(code)))
+        code += _save(scratch) + _save(other)
+        for what, clears in words:
+            if isinstance(what, Mask):
+                code += move_mask(scratch, what.register)
+            else:
+                _whole(code, paths.fields, what, scratch, other)
+            code += encode.store_area(scratch, layout.ENTRY_VALUE)
+            self._lead(plan, what.word, scratch, CLEAR if clears else WORD, None)
+        code += _give_back(scratch) + _give_back(other) + encode.jump(0)
+        paths.backs.append((len(code) - 4, len(out)))
+
+
+def _borrowed(needed: int, turn: int) -> tuple[int, int]:
+    """Two registers that addresses do not need, others at each turn."""
+    candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, _R12)]
+    at = turn * 5 % len(candidates)
+    return candidates[at], candidates[at - 1]
+
+
+def _save(register: int) -> bytes:
+    return encode.store_area(register, layout.FILTER_SAVED + 8 * register)
+
+
+def _give_back(register: int) -> bytes:
+    return encode.load_area(register, layout.FILTER_SAVED + 8 * register)
+
+
+def _whole(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: int, other: int) -> None:
+    """The address of a place, its segment included (for which the other register is used up)."""
+    compute(out, fields, place, to)
+    if place.fs:
+        out += read_fs(other) + add_registers(to, other)
+
+
+def _compare_absolute(
+    emitted: Emitted, paths: _Paths, slots: Lines, place: Place, size: int, scratch: int
+) -> None:
+    out, begin = emitted.code, len(paths.code)
+    bits = -slots.line
+    for line in dict.fromkeys((place.displacement & bits, (place.displacement + size - 1) & bits)):
+        out += encode.move_absolute(scratch, -line)
+        if place.moves:
+            emitted.fields.append((Field.NEGATED, len(out) - 8))
+        out += _compare_area(scratch, layout.DATA_LINES + (line & slots.mask)) + _IF_DIFFERENT
+        paths.enters.append((len(out) - 4, begin))
+
+
+# -- encodings (SDM vol. 2)
+
+_IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
+_IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
+_IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\x00"  # cmp byte gs:[RECORD + 2], 0
+
+
+def _compare_area(register: int, offset: int) -> bytes:
+    """cmp r64, gs:[offset]"""
+    return bytes((0x65, 0x48 | register >> 3 << 2, 0x3B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def _compare_byte(register: int, value: int) -> bytes:
+    """cmp r64, imm32"""
+    if value < 0x80:
+        return bytes((0x48 | register >> 3, 0x83, 0xF8 | register & 7, value))
+    return bytes((0x48 | register >> 3, 0x81, 0xF8 | register & 7)) + _i32(value)
+
+
+def _and(register: int, mask: int) -> bytes:
+    """and r32, imm32"""
+    prefix = b"\x41" if register >> 3 else b""
+    return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
+
+
+def _load_slot(register: int) -> bytes:
+    """mov r64, gs:[r64 + slots of data] (not rsp, r12)"""
+    high, low = register >> 3, register & 7
+    return bytes((0x65, 0x48 | high << 2 | high, 0x8B, 0x80 | low << 3 | low)) + _i32(layout.DATA_LINES)
+
+
+def _add_place(out: bytearray, place: Place, register: int) -> None:
+    """Add an address of a base, or of a scaled register, or both: lea r64, [r64 + ...]"""
+    high, low = register >> 3, register & 7
+    if place.scaled >= 0:
+        displacement = place.displacement if place.base < 0 else 0
+        rex = 0x48 | high << 2 | place.scaled >> 3 << 1 | high
+        scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6
+        out += bytes((rex, 0x8D, 0x84 | low << 3, scale | (place.scaled & 7) << 3 | low)) + _i32(displacement)
+    if place.base >= 0:
+        rex = 0x48 | high << 2 | high << 1 | place.base >> 3
+        sib = low << 3 | place.base & 7
+        out += bytes((rex, 0x8D, 0x84 | low << 3, sib)) + _i32(place.displacement)
+
+
+def _load_halfword(register: int, offset: int) -> bytes:
+    """movzx r32, word gs:[offset]"""
+    rex = 0x40 | register >> 3 << 2
+    return bytes((0x65, rex, 0x0F, 0xB7, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def _store_halfword(register: int, offset: int) -> bytes:
+    """mov gs:[offset], r16"""
+    rex = 0x40 | register >> 3 << 2
+    return bytes((0x65, 0x66, rex, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def _store_halfword_indirect(register: int, pointer: int, displacement: int) -> bytes:
+    """mov gs:[pointer + displacement], r16 (pointer: not rsp, r12)"""
+    rex = 0x40 | register >> 3 << 2 | pointer >> 3
+    return bytes((0x65, 0x66, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement))
+
+
+def _store_immediate(pointer: int, displacement: int, value: int) -> bytes:
+    """mov dword gs:[pointer + displacement], imm32 (pointer: not rsp, r12)"""
+    return bytes((0x65, 0x40 | pointer >> 3, 0xC7, 0x40 | pointer & 7, displacement)) + _i32(value)
+
+
+def _and_long(register: int, mask: int) -> bytes:
+    """and r64, imm32, sign-extended"""
+    return bytes((0x48 | register >> 3, 0x81, 0xE0 | register & 7)) + _i32(mask)
+
+
+def _negate(register: int) -> bytes:
+    """neg r64"""
+    return bytes((0x48 | register >> 3, 0xF7, 0xD8 | register & 7))
+
+
+def _lea_relative(register: int, distance: int) -> bytes:
+    """lea r64, [rip + distance]"""
+    return bytes((0x48 | register >> 3 << 2, 0x8D, 0x05 | (register & 7) << 3)) + _i32(distance)

@@ -1,0 +1,154 @@
+"""What is filtered in the target is simulated as all of it is: the same numbers, line by line."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fixtures import ROOT, Builder, Fixture, assembly
+
+pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
+)
+
+SMALL = ":i1='2048,2,64':d1='1024,2,64':ll='8192,4,64'"
+SOME = (
+    *("accesses", "accesses_extended", "avx512", "direction_flag", "execve", "fork", "mid_block", "rep_cmps"),
+    *("rep_fault", "segments", "signal_nested", "signal_segv", "smc_alias", "smc_mprotect", "vfork", "x87"),
+)
+DIFFERENT = {
+    "commands": "resets its counts",
+    "long_blocks": "takes minutes to translate",
+    "spin": "takes its signals when they come",
+    "threads_exit_group": "threads are killed anywhere",
+    "threads_join": "may wait for a thread, or not",
+    "threads_straight": "may wait for a thread, or not",
+}
+
+
+def fixtures(*, long: bool) -> list[Any]:
+    chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT and (f.name in SOME) != long]
+    return [pytest.param(f, id=f.name) for f in chosen]
+
+
+def told(
+    program: Path, directory: Path, options: str, *livepro: str, args: tuple[str, ...] = (), kept: str = ""
+) -> Any:
+    """The program's exit status and output, and what the simulator tells of each process image."""
+    out = directory / "out.json"
+    out.unlink(missing_ok=True)
+    command = [
+        "run",
+        "--quiet",
+        "--no-aslr",
+        *livepro,
+        "--analysis",
+        f"cachesim{options}",
+        "--json",
+        str(out),
+    ]
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run(
+        [sys.executable, "-m", "livepro", *command, "--", str(program), *args],
+        env=environment | ({"LIVEPRO_CACHE_DIR": kept} if kept else {}),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "warning" not in done.stderr
+    report = json.loads(out.read_text())
+    found = report["analyses"]
+    results = [
+        {key: entry["result"][key] for key in ("totals", "lines", "functions")}
+        for entries in found.values()
+        for entry in entries
+    ]
+    # What is executed is counted once more, by what counts for all other figures.
+    assert sum(result["totals"]["Ir"] for result in results) == report["instructions"]
+    return done.returncode, done.stdout, results
+
+
+def same(fixture: Fixture, builder: Builder, directory: Path, shape: str) -> None:
+    if fixture.missing:
+        pytest.skip(f"the processor has no {' '.join(fixture.missing)}")
+    program, args = builder.assembly(fixture), tuple(fixture.args)
+    reduced, whole = (
+        told(program, directory, f":filtered={filtered}{shape}", "--no-cache", args=args)
+        for filtered in (True, False)
+    )
+    assert reduced == whole
+
+
+@pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
+@pytest.mark.parametrize("fixture", fixtures(long=False))
+def test_what_hits_anyway_is_not_missed(
+    fixture: Fixture, shape: str, builder: Builder, tmp_path: Path
+) -> None:
+    same(fixture, builder, tmp_path, shape)
+
+
+@pytest.mark.long(seconds=600)
+@pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
+@pytest.mark.parametrize("fixture", fixtures(long=True))
+def test_what_hits_anyway_is_not_missed_in_others(
+    fixture: Fixture, shape: str, builder: Builder, tmp_path: Path
+) -> None:
+    same(fixture, builder, tmp_path, shape)
+
+
+def test_a_real_program(tmp_path: Path) -> None:
+    """Put back from what is kept, too, and from chunks that are full again and again."""
+    kept, program = str(tmp_path / "kept"), Path("/bin/true")
+    first = told(program, tmp_path, ":filtered=True", kept=kept)
+    assert first[2][0]["totals"]["Ir"] > 50_000
+    assert told(program, tmp_path, ":filtered=True", kept=kept) == first
+    assert told(program, tmp_path, ":filtered=True", "--stream-memory", "1M", kept=kept) == first
+    assert told(program, tmp_path, ":filtered=False", kept=kept) == first
+
+
+@pytest.mark.parametrize("name", ["signal_flood", "signal_storm"])
+def test_signals_between_any_two_instructions(name: str, builder: Builder, tmp_path: Path) -> None:
+    """Filters and the writing of entries are interrupted: the program is what it is without, and all that
+    is executed is counted."""
+    program = builder.hosted(name)
+    status, output, (result,) = told(program, tmp_path, ":filtered=True")
+    native = subprocess.run([program], capture_output=True, text=True)
+    assert (status, output) == (native.returncode, native.stdout)
+    assert 0 < result["totals"]["D1mr"] <= result["totals"]["Dr"] < result["totals"]["Ir"]
+
+
+class Twin:
+    """LRU as its definition says it: the least recently used line of a set makes room."""
+
+    def __init__(self, sets: int, ways: int) -> None:
+        self._sets: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(sets)]
+        self._ways = ways
+
+    def misses(self, line: int) -> bool:
+        lines = self._sets[line % len(self._sets)]
+        missed = line not in lines
+        if missed and len(lines) == self._ways:
+            lines.popitem(last=False)
+        lines[line] = None
+        lines.move_to_end(line)
+        return missed
+
+
+@pytest.mark.parametrize(("sets", "ways"), [(1, 1), (2, 3), (16, 12), (64, 2)])
+def test_the_simulation_of_entries_is_lru(sets: int, ways: int) -> None:
+    from livepro.cachesim.entries import touch
+
+    random = np.random.default_rng(sets * ways)
+    twin, cache, clock = Twin(sets, ways), np.zeros(2 * sets * ways, np.int64), np.zeros(1, np.int64)
+    for line in random.integers(1, 3 * sets * ways, 20_000).tolist():
+        at = np.uint64(2 * ways * (line % sets))
+        assert bool(touch(cache, at, np.uint64(ways), line, clock)) == twin.misses(line)
