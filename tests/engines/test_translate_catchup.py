@@ -38,7 +38,7 @@ def executed(code: bytes, count: int, flags: int) -> tuple[int, int, int]:
 def carried_out(code: bytes, count: int, flags: int) -> tuple[int, int, int]:
     """The same by the tracer."""
     registers = SimpleNamespace(rip=CODE, rax=0, rcx=0, eflags=flags | 2)
-    words = {WORD // 8: count, layout.REFILL // 8: 0}
+    words = {WORD // 8: count, layout.REFILL // 8: 0, layout.RECORDERS[0] // 8: 0}
     while registers.rip < CODE + len(code):
         assert roll_forward(registers, words, AREA, lambda at, size: code[at - CODE :].ljust(size, b"\x90"))
     return words[WORD // 8], registers.rax, registers.eflags & STATUS
