@@ -29,6 +29,8 @@ HEAD = (
 LOOP = "i=0; while [ $i -lt {} ]; do /bin/true; i=$((i+1)); done; exit 3"
 LOOK = 0.5
 """Seconds between two looks at livepro."""
+ENDING = 60
+"""Seconds that a process may take to end whose memory is gone."""
 GROWTH = 30_000
 """Bytes that livepro may grow by with each process: it tells of both its images in the end."""
 SHORT, BEGINNING = 5000, 200 << 20
@@ -78,8 +80,7 @@ def processes(engine: str, number: int) -> tuple[str, ...]:
                     held.append(resident(run.pid))
                     most = max(most, len(os.listdir(f"/proc/{run.pid}/fd")))
                 except (AssertionError, OSError):
-                    if run.poll() is None:
-                        raise
+                    run.wait(ENDING)  # its memory goes before it can be waited for
         assert run.returncode == 3, run.returncode
         images, warnings = map(int, out.read_text().split())
     # The shell, and of each child the image that it was born with and the one that it began.
