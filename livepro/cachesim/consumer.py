@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,11 +56,16 @@ class Simulator(Protocol):
         """The lines that the summary shows."""
 
 
+Reduced = Callable[[str], tuple[Filter, Consumer] | None]
+
+
 class SimulatorConsumer:
     """Simulates all images of a run (`livepro.events.pump.Consumer`, `Divided`)."""
 
-    def __init__(self, name: str, simulator: Simulator) -> None:
+    def __init__(self, name: str, simulator: Simulator, reduced: Reduced | None = None) -> None:
+        """`reduced` makes, by its name, who does with less than all of the stream."""
         self.name = name
+        self._reduced = reduced
         self._simulator = simulator
         self._turns = Turns()
         self._crew = Crew()
@@ -73,9 +78,7 @@ class SimulatorConsumer:
 
     def filtered(self) -> tuple[Filter, Consumer] | None:
         """See `livepro.events.pump.Filterable`."""
-        reduced = getattr(self._simulator, "reduced", None)
-        found: tuple[Filter, Consumer] | None = None if reduced is None else reduced(self.name)
-        return found
+        return None if self._reduced is None else self._reduced(self.name)
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """See `Consumer`."""

@@ -59,7 +59,7 @@ class CacheSim(Analysis):
 
     def consumer(self, name: str, isa: Isa) -> SimulatorConsumer:
         """See `livepro.events.analysis.Analysis`."""
-        return SimulatorConsumer(name, self)
+        return SimulatorConsumer(name, self, self.reduced)
 
     @property
     def filter(self) -> Filter | None:

@@ -35,9 +35,12 @@ DIFFERENT = {
 }
 
 
-def fixtures(*, long: bool) -> list[Any]:
-    chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT and (f.name in SOME) != long]
-    return [pytest.param(f, id=f.name) for f in chosen]
+LONG = pytest.mark.long(seconds=5)
+
+
+def fixtures() -> list[Any]:
+    chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT]
+    return [pytest.param(f, id=f.name, marks=[] if f.name in SOME else [LONG]) for f in chosen]
 
 
 def told(
@@ -77,32 +80,19 @@ def told(
     return done.returncode, done.stdout, results
 
 
-def same(fixture: Fixture, builder: Builder, directory: Path, shape: str) -> None:
+@pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
+@pytest.mark.parametrize("fixture", fixtures())
+def test_what_hits_anyway_is_not_missed(
+    fixture: Fixture, shape: str, builder: Builder, tmp_path: Path
+) -> None:
     if fixture.missing:
         pytest.skip(f"the processor has no {' '.join(fixture.missing)}")
     program, args = builder.assembly(fixture), tuple(fixture.args)
     reduced, whole = (
-        told(program, directory, f":filtered={filtered}{shape}", "--no-cache", args=args)
+        told(program, tmp_path, f":filtered={filtered}{shape}", "--no-cache", args=args)
         for filtered in (True, False)
     )
     assert reduced == whole
-
-
-@pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
-@pytest.mark.parametrize("fixture", fixtures(long=False))
-def test_what_hits_anyway_is_not_missed(
-    fixture: Fixture, shape: str, builder: Builder, tmp_path: Path
-) -> None:
-    same(fixture, builder, tmp_path, shape)
-
-
-@pytest.mark.long(seconds=600)
-@pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
-@pytest.mark.parametrize("fixture", fixtures(long=True))
-def test_what_hits_anyway_is_not_missed_in_others(
-    fixture: Fixture, shape: str, builder: Builder, tmp_path: Path
-) -> None:
-    same(fixture, builder, tmp_path, shape)
 
 
 def test_a_real_program(tmp_path: Path) -> None:

@@ -103,6 +103,12 @@ def _number(register: int) -> int | None:
 # -- encodings (SDM vol. 2)
 
 
+def others(needed: int) -> list[int]:
+    """Registers that may be borrowed where some (a mask) are needed. Not rsp and r12, which as a base take
+    another byte."""
+    return [n for n in range(16) if not needed >> n & 1 and n not in (RSP, 12)]
+
+
 def compute(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: int) -> None:
     """lea to, [place], without its segment."""
     if place.base < 0 and place.scaled < 0:

@@ -9,7 +9,6 @@ Accesses that are no single plain one are all written; behind them nothing is kn
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,26 +19,41 @@ from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.events.addressing import (
-    RSP,
     Mask,
     Place,
     add_registers,
     compute,
     move_mask,
+    others,
     places_of,
     read_fs,
     store_indirect,
+)
+from livepro.engines.translate.translator.x86_64.events.encodings import (
+    IF_ABOVE,
+    IF_DIFFERENT,
+    IS_FULL,
+    add_place,
+    and_32,
+    and_long,
+    compare_area,
+    compare_byte,
+    lea_relative,
+    load_halfword,
+    load_slot,
+    negate,
+    store_halfword,
+    store_halfword_indirect,
+    store_immediate,
 )
 from livepro.engines.translate.translator.x86_64.events.entries import CLEAR, FULL, WORD
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
 from livepro.isa.access import Pattern
 
-_R12 = 12  # as a base it takes another byte, as rsp does
 _SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 _TAG = layout.ENTRY_VALUE + TAG_SHIFT // 8
 
-_i32 = struct.Struct("<i").pack
 
 Words = list[tuple[Place | Mask, bool]]
 """Words to be written one behind the other, and whether nothing is known behind them."""
@@ -191,7 +205,7 @@ class Filtering:
         for line in lines:
             out += encode.move_absolute(scratch, line)
             emitted.fields.append((Field.ADDRESS, len(out) - 8))
-            out += _compare_area(scratch, layout.CODE_LINES + (line & slots.mask)) + _IF_DIFFERENT
+            out += compare_area(scratch, layout.CODE_LINES + (line & slots.mask)) + IF_DIFFERENT
             paths.enters.append((len(out) - 4, begin))
         code = paths.code
         for line in lines:
@@ -200,7 +214,7 @@ class Filtering:
             code += encode.store_area(scratch, layout.CODE_LINES + (line & slots.mask))
         code += encode.store_area_zero(layout.ENTRY_VALUE)
         self._count(emitted, plan, scratch)
-        code += _store_halfword(scratch, _TAG)
+        code += store_halfword(scratch, _TAG)
         self._lead(plan, FETCH | index, scratch, WORD, len(out))
 
     def _access(
@@ -215,13 +229,13 @@ class Filtering:
             if place.fs or place.short or absolute:
                 out += _save(other)
                 _whole(out, emitted.fields, place, scratch, other)
-                out += encode.move(other, scratch) + _and(scratch, slots.mask) + _load_slot(scratch)
+                out += encode.move(other, scratch) + and_32(scratch, slots.mask) + load_slot(scratch)
                 out += add_registers(scratch, other) + _give_back(other)
             else:
                 compute(out, emitted.fields, place, scratch)
-                out += _and(scratch, slots.mask) + _load_slot(scratch)
-                _add_place(out, place, scratch)
-            out += _compare_byte(scratch, fits) + _IF_ABOVE
+                out += and_32(scratch, slots.mask) + load_slot(scratch)
+                add_place(out, place, scratch)
+            out += compare_byte(scratch, fits) + IF_ABOVE
             paths.enters.append((len(out) - 4, begin))
         self._enter(emitted, plan, place, size, scratch, other)
 
@@ -232,27 +246,27 @@ class Filtering:
         itself: where many lead to one place and back, processors guess wrong where it leads back to."""
         code, fields, slots = plan.paths.code, plan.paths.fields, self._filter.data
         code += _save(other)
-        for beyond in {size - 1: None, 0: None}:
+        for beyond in (size - 1, 0) if size > 1 else (0,):
             _whole(code, fields, place, scratch, other)
             if beyond:
                 code += encode.lea_increment(scratch, beyond)
             if not beyond:
                 code += encode.store_area(scratch, layout.ENTRY_VALUE)
-            code += encode.move(other, scratch) + _and(other, slots.mask)
-            code += _and_long(scratch, -slots.line) + _negate(scratch)
+            code += encode.move(other, scratch) + and_32(other, slots.mask)
+            code += and_long(scratch, -slots.line) + negate(scratch)
             code += store_indirect(scratch, other, layout.DATA_LINES)
         code += encode.load_area(other, layout.RECORD) + encode.load_area(scratch, layout.ENTRY_VALUE)
         code += store_indirect(scratch, other, 8)
-        code += _store_immediate(other, 0, plan.number)
+        code += store_immediate(other, 0, plan.number)
         fields.append((Field.RECORD, len(code) - 4))
-        code += _store_immediate(other, 4, place.word)
+        code += store_immediate(other, 4, place.word)
         self._count(emitted, plan, scratch)
-        code += _store_halfword_indirect(scratch, other, 8 + TAG_SHIFT // 8)
+        code += store_halfword_indirect(scratch, other, 8 + TAG_SHIFT // 8)
         code += encode.lea_increment(other, 8 * ENTRY) + encode.store_area(other, layout.RECORD)
         go = encode.jump_area(layout.RECORDERS[FULL])
         leave = encode.store_area(scratch, layout.ENTRY_RETURN)
-        lead = _lea_relative(scratch, len(leave) + len(go)) + leave + go
-        code += _IS_FULL + bytes((0x75, len(lead))) + lead  # jne
+        lead = lea_relative(scratch, len(leave) + len(go)) + leave + go
+        code += IS_FULL + bytes((0x75, len(lead))) + lead  # jne
         code += _give_back(other) + encode.jump(0)
         plan.paths.backs.append((len(code) - 4, len(emitted.code)))
 
@@ -260,7 +274,7 @@ class Filtering:
     def _count(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
         """Load which execution of the block it is."""
         code, fields = plan.paths.code, plan.paths.fields
-        code += _load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
+        code += load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
         fields.append((Field.CELL, len(code) - 4))
         if not emitted.tallied:
             code += encode.lea_increment(scratch, 1)
@@ -275,7 +289,7 @@ class Filtering:
         code += encode.store_area_immediate(layout.ENTRY + 4, place)
         go = encode.jump_area(layout.RECORDERS[how])
         leave = encode.store_area(scratch, layout.ENTRY_RETURN)
-        code += _lea_relative(scratch, len(leave) + len(go))
+        code += lea_relative(scratch, len(leave) + len(go))
         if back is not None:
             paths.backs.append((len(code) - 4, back))
         code += leave + go
@@ -304,7 +318,7 @@ class Filtering:
 
 def _borrowed(needed: int, turn: int) -> tuple[int, int]:
     """Two registers that addresses do not need, others at each turn."""
-    candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, _R12)]
+    candidates = others(needed)
     at = turn * 5 % len(candidates)
     return candidates[at], candidates[at - 1]
 
@@ -333,88 +347,5 @@ def _compare_absolute(
         out += encode.move_absolute(scratch, -line)
         if place.moves:
             emitted.fields.append((Field.NEGATED, len(out) - 8))
-        out += _compare_area(scratch, layout.DATA_LINES + (line & slots.mask)) + _IF_DIFFERENT
+        out += compare_area(scratch, layout.DATA_LINES + (line & slots.mask)) + IF_DIFFERENT
         paths.enters.append((len(out) - 4, begin))
-
-
-# -- encodings (SDM vol. 2)
-
-_IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
-_IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
-_IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\x00"  # cmp byte gs:[RECORD + 2], 0
-
-
-def _compare_area(register: int, offset: int) -> bytes:
-    """cmp r64, gs:[offset]"""
-    return bytes((0x65, 0x48 | register >> 3 << 2, 0x3B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
-
-
-def _compare_byte(register: int, value: int) -> bytes:
-    """cmp r64, imm32"""
-    if value < 0x80:
-        return bytes((0x48 | register >> 3, 0x83, 0xF8 | register & 7, value))
-    return bytes((0x48 | register >> 3, 0x81, 0xF8 | register & 7)) + _i32(value)
-
-
-def _and(register: int, mask: int) -> bytes:
-    """and r32, imm32"""
-    prefix = b"\x41" if register >> 3 else b""
-    return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
-
-
-def _load_slot(register: int) -> bytes:
-    """mov r64, gs:[r64 + slots of data] (not rsp, r12)"""
-    high, low = register >> 3, register & 7
-    return bytes((0x65, 0x48 | high << 2 | high, 0x8B, 0x80 | low << 3 | low)) + _i32(layout.DATA_LINES)
-
-
-def _add_place(out: bytearray, place: Place, register: int) -> None:
-    """Add an address of a base, or of a scaled register, or both: lea r64, [r64 + ...]"""
-    high, low = register >> 3, register & 7
-    if place.scaled >= 0:
-        displacement = place.displacement if place.base < 0 else 0
-        rex = 0x48 | high << 2 | place.scaled >> 3 << 1 | high
-        scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6
-        out += bytes((rex, 0x8D, 0x84 | low << 3, scale | (place.scaled & 7) << 3 | low)) + _i32(displacement)
-    if place.base >= 0:
-        rex = 0x48 | high << 2 | high << 1 | place.base >> 3
-        sib = low << 3 | place.base & 7
-        out += bytes((rex, 0x8D, 0x84 | low << 3, sib)) + _i32(place.displacement)
-
-
-def _load_halfword(register: int, offset: int) -> bytes:
-    """movzx r32, word gs:[offset]"""
-    rex = 0x40 | register >> 3 << 2
-    return bytes((0x65, rex, 0x0F, 0xB7, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
-
-
-def _store_halfword(register: int, offset: int) -> bytes:
-    """mov gs:[offset], r16"""
-    rex = 0x40 | register >> 3 << 2
-    return bytes((0x65, 0x66, rex, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
-
-
-def _store_halfword_indirect(register: int, pointer: int, displacement: int) -> bytes:
-    """mov gs:[pointer + displacement], r16 (pointer: not rsp, r12)"""
-    rex = 0x40 | register >> 3 << 2 | pointer >> 3
-    return bytes((0x65, 0x66, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement))
-
-
-def _store_immediate(pointer: int, displacement: int, value: int) -> bytes:
-    """mov dword gs:[pointer + displacement], imm32 (pointer: not rsp, r12)"""
-    return bytes((0x65, 0x40 | pointer >> 3, 0xC7, 0x40 | pointer & 7, displacement)) + _i32(value)
-
-
-def _and_long(register: int, mask: int) -> bytes:
-    """and r64, imm32, sign-extended"""
-    return bytes((0x48 | register >> 3, 0x81, 0xE0 | register & 7)) + _i32(mask)
-
-
-def _negate(register: int) -> bytes:
-    """neg r64"""
-    return bytes((0x48 | register >> 3, 0xF7, 0xD8 | register & 7))
-
-
-def _lea_relative(register: int, distance: int) -> bytes:
-    """lea r64, [rip + distance]"""
-    return bytes((0x48 | register >> 3 << 2, 0x8D, 0x05 | (register & 7) << 3)) + _i32(distance)

@@ -32,6 +32,7 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
     add_registers,
     compute,
     move_mask,
+    others,
     places_of,
     read_fs,
     store_indirect,
@@ -252,8 +253,7 @@ class Recording:
         for place in places:
             if isinstance(place, Place):
                 needed |= place.registers
-        candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, 12)]
-        pointer, value = candidates[:2]
+        pointer, value = others(needed)[:2]
         out += encode.store_area(value, layout.SPILL[0]) + encode.store_area(pointer, layout.SPILL[1])
         for place in places:
             if isinstance(place, Mask):

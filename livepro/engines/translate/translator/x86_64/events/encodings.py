@@ -1,0 +1,90 @@
+"""Encodings of instructions that filters are made of (SDM vol. 2)."""
+
+from __future__ import annotations
+
+import struct
+
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.x86_64.events.addressing import Place
+
+_i32 = struct.Struct("<i").pack
+
+IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
+IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
+IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\x00"  # cmp byte gs:[RECORD + 2], 0
+
+
+def compare_area(register: int, offset: int) -> bytes:
+    """cmp r64, gs:[offset]"""
+    return bytes((0x65, 0x48 | register >> 3 << 2, 0x3B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def compare_byte(register: int, value: int) -> bytes:
+    """cmp r64, imm32"""
+    if value < 0x80:
+        return bytes((0x48 | register >> 3, 0x83, 0xF8 | register & 7, value))
+    return bytes((0x48 | register >> 3, 0x81, 0xF8 | register & 7)) + _i32(value)
+
+
+def and_32(register: int, mask: int) -> bytes:
+    """and r32, imm32"""
+    prefix = b"\x41" if register >> 3 else b""
+    return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
+
+
+def load_slot(register: int) -> bytes:
+    """mov r64, gs:[r64 + slots of data] (not rsp, r12)"""
+    high, low = register >> 3, register & 7
+    return bytes((0x65, 0x48 | high << 2 | high, 0x8B, 0x80 | low << 3 | low)) + _i32(layout.DATA_LINES)
+
+
+def add_place(out: bytearray, place: Place, register: int) -> None:
+    """Add an address of a base, or of a scaled register, or both: lea r64, [r64 + ...]"""
+    high, low = register >> 3, register & 7
+    if place.scaled >= 0:
+        displacement = place.displacement if place.base < 0 else 0
+        rex = 0x48 | high << 2 | place.scaled >> 3 << 1 | high
+        scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6
+        out += bytes((rex, 0x8D, 0x84 | low << 3, scale | (place.scaled & 7) << 3 | low)) + _i32(displacement)
+    if place.base >= 0:
+        rex = 0x48 | high << 2 | high << 1 | place.base >> 3
+        sib = low << 3 | place.base & 7
+        out += bytes((rex, 0x8D, 0x84 | low << 3, sib)) + _i32(place.displacement)
+
+
+def load_halfword(register: int, offset: int) -> bytes:
+    """movzx r32, word gs:[offset]"""
+    rex = 0x40 | register >> 3 << 2
+    return bytes((0x65, rex, 0x0F, 0xB7, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def store_halfword(register: int, offset: int) -> bytes:
+    """mov gs:[offset], r16"""
+    rex = 0x40 | register >> 3 << 2
+    return bytes((0x65, 0x66, rex, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def store_halfword_indirect(register: int, pointer: int, displacement: int) -> bytes:
+    """mov gs:[pointer + displacement], r16 (pointer: not rsp, r12)"""
+    rex = 0x40 | register >> 3 << 2 | pointer >> 3
+    return bytes((0x65, 0x66, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement))
+
+
+def store_immediate(pointer: int, displacement: int, value: int) -> bytes:
+    """mov dword gs:[pointer + displacement], imm32 (pointer: not rsp, r12)"""
+    return bytes((0x65, 0x40 | pointer >> 3, 0xC7, 0x40 | pointer & 7, displacement)) + _i32(value)
+
+
+def and_long(register: int, mask: int) -> bytes:
+    """and r64, imm32, sign-extended"""
+    return bytes((0x48 | register >> 3, 0x81, 0xE0 | register & 7)) + _i32(mask)
+
+
+def negate(register: int) -> bytes:
+    """neg r64"""
+    return bytes((0x48 | register >> 3, 0xF7, 0xD8 | register & 7))
+
+
+def lea_relative(register: int, distance: int) -> bytes:
+    """lea r64, [rip + distance]"""
+    return bytes((0x48 | register >> 3 << 2, 0x8D, 0x05 | (register & 7) << 3)) + _i32(distance)
