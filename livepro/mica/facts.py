@@ -11,6 +11,7 @@ from livepro.events.spans.column import Column
 from livepro.events.spans.listing import Listing
 from livepro.isa.base import Isa
 from livepro.isa.operands import Register, RegisterKind
+from livepro.mica.plain import PlainBlocks
 from livepro.mica.settings import MicaDialect
 from livepro.model import Flow
 from livepro.model.itypes import ItypesSpec
@@ -36,7 +37,8 @@ class Facts:
     operands. `sites`: its
     address as a small number, `branches`: the same of conditional branches alone (0 for others). `types`:
     which groups it is in, a row of `groups_of_types`. Arrays have zeros behind the instructions there are.
-    `listing` has what their events are made by.
+    `listing` has what their events are made by, `plain` what analyses take in records by that do so
+    themselves (it is theirs to update).
     """
 
     def __init__(self, isa: Isa, blocks: StreamBlocks, dialect: MicaDialect, spec: ItypesSpec | None) -> None:
@@ -44,6 +46,7 @@ class Facts:
         self._blocks = blocks
         self._dialect = dialect
         self.listing = Listing(mica=dialect is MicaDialect.MICA)
+        self.plain = PlainBlocks()
         self._grouping = Grouping(spec)
         self._seen = 0
         self._numbers: dict[str, int] = {}

@@ -1,5 +1,5 @@
-"""Numbers by function: instruction types and mispredictions, summed from those of instructions and
-branches."""
+"""Numbers by function: instruction types, strides and mispredictions, summed from those of instructions and
+branches, and the memory that a function's own instructions have touched."""
 
 from __future__ import annotations
 
@@ -9,88 +9,161 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.events.program import Program
+from livepro.events.structures.touched import INSTRUCTION, distinct
 from livepro.isa.access import ALL_64
+from livepro.mica.analyses.footprint import Footprint
 from livepro.mica.analyses.itypes import Itypes
 from livepro.mica.analyses.ppm import Ppm
-from livepro.mica.analyses.stride import Stride
+from livepro.mica.analyses.stride import Stride, values_of
 from livepro.mica.facts import Facts
+from livepro.mica.settings import Settings
 from livepro.mica.thread import Characterised
 
+Array = npt.NDArray[np.int64]
 
-def by_function(threads: list[Characterised], facts: Facts, program: Program) -> list[dict[str, Any]]:
+
+def by_function(
+    threads: list[Characterised], facts: Facts, program: Program, settings: Settings
+) -> list[dict[str, Any]]:
     """The functions executed, those of most events first: `function`, `module` and, as far as asked for,
-    `events` and `itypes` (by group), `branches` and `ppm` (mispredictions of each predictor), and `stride`
-    (as MICA's line has them)."""
-    count = len(program.address)
-    branches = facts.branch_addresses
-    itypes, misses = np.zeros(count, np.int64), np.zeros((len(branches), 15), np.int64)
-    strides = np.zeros((facts.sites_known, 2, 2, 8), np.int64)
-    asked = set()
-    for thread in threads:
-        for name, analysis in thread.analyses.items():
-            if isinstance(analysis, Itypes):
-                _add(itypes, analysis.by_instruction)
-            elif isinstance(analysis, Ppm):
-                _add(misses, analysis.by_number)
-            elif isinstance(analysis, Stride):
-                _add(strides, analysis.by_site)
-            else:
+    `events` and `itypes` (by group), `branches` and `ppm` (mispredictions of each predictor), `stride` and
+    `memfootprint` (as MICA's lines have them; the latter not if too much was touched to be kept)."""
+    functions = _Functions(facts, program)
+    analyses = [analysis for thread in threads for analysis in thread.analyses.values()]
+    itypes = [each for each in analyses if isinstance(each, Itypes)]
+    if itypes:
+        functions.add_itypes(itypes)
+    ppm = [each for each in analyses if isinstance(each, Ppm)]
+    if ppm:
+        functions.add_ppm(ppm)
+    strides = [each for each in analyses if isinstance(each, Stride)]
+    if strides:
+        functions.add_strides(strides)
+    footprints = [each for each in analyses if isinstance(each, Footprint)]
+    if footprints:
+        functions.add_footprints(footprints, settings)
+    return functions.rows()
+
+
+class _Functions:
+    """The functions of a program, with what is known of each."""
+
+    def __init__(self, facts: Facts, program: Program) -> None:
+        self._facts = facts
+        self._program = program
+        self._count = len(program.address)  # what a forked child has met since is not known here
+        self._places: dict[int, int] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._values: dict[str, Array] = {}  # by name a row of numbers for each function
+
+    def _of(self, addresses: list[int]) -> Array:
+        """The numbers of the functions that code addresses are in."""
+        for address in addresses:
+            if address not in self._places:
+                function, module, _ = self._program.place(address & ALL_64)
+                number = self._numbers.setdefault((function, module), len(self._numbers))
+                self._places[address] = number
+        return np.array([self._places[address] for address in addresses], np.int64)
+
+    def _add(self, name: str, owners: Array, values: Array) -> None:
+        """Add rows of numbers to those of their functions."""
+        before = self._values.get(name, np.zeros((0, values.shape[1]), np.int64))
+        out = np.zeros((len(self._numbers), values.shape[1]), np.int64)
+        out[: len(before)] = before
+        np.add.at(out, owners, values)
+        self._values[name] = out
+
+    def add_itypes(self, analyses: list[Itypes]) -> None:
+        """Events of each group of instruction types."""
+        events = _sum([each.by_instruction for each in analyses], self._count)
+        rows = np.flatnonzero(events)
+        owners = self._of(self._program.address[rows].tolist())
+        groups = self._facts.groups_of_types[self._facts.types[rows]]
+        self._add("events", owners, events[rows, np.newaxis])
+        self._add("itypes", owners, events[rows, np.newaxis] * groups)
+
+    def add_ppm(self, analyses: list[Ppm]) -> None:
+        """Branches, and those that each predictor has missed."""
+        addresses = self._facts.branch_addresses
+        missed = _sum([each.by_number for each in analyses], len(addresses))
+        rows = np.flatnonzero(missed.any(axis=1))
+        owners = self._of([addresses[row] for row in rows.tolist()])
+        self._add("branches", owners, missed[rows, :1])
+        self._add("ppm", owners, missed[rows, 3:])
+
+    def add_strides(self, analyses: list[Stride]) -> None:
+        """Strides of reads and writes."""
+        known = self._facts.sites_known
+        counts = _sum([each.by_site for each in analyses], known)
+        first = np.full(known, -1, np.int64)
+        sites = self._facts.sites[: self._count]
+        first[sites[::-1]] = np.arange(len(sites))[::-1]  # an instruction of each address
+        rows = np.flatnonzero(counts.any(axis=(1, 2, 3)))
+        owners = self._of(self._program.address[first[rows]].tolist())
+        self._add("strides", owners, counts[rows].reshape(len(rows), counts[0].size))
+
+    def add_footprints(self, analyses: list[Footprint], settings: Settings) -> None:
+        """Blocks and pages of data and code."""
+        executed = np.unique(np.concatenate([each.executed for each in analyses]))
+        executed = executed[executed < self._count]
+        of = np.full(self._count, -1, np.int64)
+        of[executed] = self._of(self._program.address[executed].tolist())
+        touched = [each.touched for each in analyses]
+        if any(each is None for each in touched):
+            return
+        rows = np.concatenate([each for each in touched if each is not None])
+        rows = rows[rows[:, INSTRUCTION] < self._count]
+        sizes = settings.block_size, settings.page_size
+        many, owners = len(self._numbers), of[rows[:, INSTRUCTION]]
+        data = [distinct(rows, owners, size - min(sizes), many) for size in sizes]
+        low, bytes_of = self._program.address[executed], self._program.size[executed]
+        code = [_spanned(of[executed], low >> size, low + bytes_of - 1 >> size, many) for size in sizes]
+        self._add("memfootprint", np.arange(many), np.stack((*data, *code), axis=1))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """See `by_function`."""
+        if not self._values:
+            return []
+        some = np.zeros(len(self._numbers), bool)
+        for values in self._values.values():
+            some[: len(values)] |= values.any(axis=1)
+        out = []
+        for (function, module), number in self._numbers.items():
+            if not some[number]:
                 continue
-            asked.add(name)
-    if not asked:
-        return []
-    sites = facts.sites[:count]  # what a forked child has met since is not known here
-    first = np.full(facts.sites_known, -1, np.int64)
-    first[sites[::-1]] = np.arange(len(sites))[::-1]  # an instruction of each address
-    rows = np.flatnonzero(itypes)
-    places: dict[int, tuple[str, str]] = {}
-
-    def place(address: int) -> tuple[str, str]:
-        address &= ALL_64
-        if address not in places:
-            function, module, _ = program.place(address)
-            places[address] = (function, module)
-        return places[address]
-
-    found: dict[tuple[str, str], _Row] = {}
-    groups = facts.groups_of_types[facts.types[:count]]
-    for row in rows.tolist():
-        one = found.setdefault(place(int(program.address[row])), _Row(groups.shape[1]))
-        one.events += int(itypes[row])
-        one.itypes += itypes[row] * groups[row]
-    for number in np.flatnonzero(misses.any(axis=1)).tolist():
-        found.setdefault(place(branches[number]), _Row(groups.shape[1])).branches += misses[number]
-    for site in np.flatnonzero(strides.any(axis=(1, 2, 3))).tolist():
-        address = int(program.address[first[site]])
-        found.setdefault(place(address), _Row(groups.shape[1])).strides += strides[site]
-    out = []
-    for (function, module), one in found.items():
-        row_of: dict[str, Any] = {"function": function, "module": module}
-        if "itypes" in asked:
-            row_of |= {"events": one.events, "itypes": one.itypes.tolist()}
-        if "ppm" in asked:
-            row_of |= {"branches": int(one.branches[0]), "ppm": one.branches[3:].tolist()}
-        if "stride" in asked:
-            row_of |= {"stride": one.stride_values()}
-        out.append(row_of)
-    return sorted(out, key=lambda r: (-r.get("events", r.get("branches", 0)), r["function"], r["module"]))
+            row: dict[str, Any] = {"function": function, "module": module}
+            for name, values in self._values.items():
+                of = values[number] if number < len(values) else np.zeros_like(values[0])
+                if name == "strides":
+                    row["stride"] = values_of(of.reshape(2, 2, -1))
+                else:
+                    row[name] = of.tolist() if name in ("itypes", "ppm", "memfootprint") else int(of[0])
+            out.append(row)
+        return sorted(out, key=lambda row: (-_weight(row), row["function"], row["module"]))
 
 
-class _Row:
-    """The sums of one function."""
-
-    def __init__(self, groups: int) -> None:
-        self.events = 0
-        self.itypes = np.zeros(groups, np.int64)
-        self.branches = np.zeros(15, np.int64)
-        self.strides = np.zeros((2, 2, 8), np.int64)
-
-    def stride_values(self) -> list[int]:
-        from livepro.mica.analyses.stride import values_of
-
-        return values_of(self.strides)
+def _weight(row: dict[str, Any]) -> int:
+    """How much there is of a function: the first that is known of events, branches, accesses, blocks."""
+    for name, places in (("events", None), ("branches", None), ("stride", (0, 15)), ("memfootprint", (0,))):
+        if name in row:
+            return int(row[name]) if places is None else sum(row[name][place] for place in places)
+    return 0
 
 
-def _add(into: npt.NDArray[np.int64], more: npt.NDArray[np.int64]) -> None:
-    length = min(len(into), len(more))
-    into[:length] += more[:length]
+def _sum(parts: list[npt.NDArray[Any]], length: int) -> npt.NDArray[Any]:
+    """The sum of arrays, of which rows behind so many are left out."""
+    out = np.zeros((length, *parts[0].shape[1:]), np.int64)
+    for part in parts:
+        some = part[:length]
+        out[: len(some)] += some
+    return out
+
+
+def _spanned(owners: Array, low: Array, high: Array, many: int) -> Array:
+    """How many distinct numbers each of `many` owners has, of those from `low` to `high`."""
+    found = []
+    for step in range(int((high - low).max(initial=0)) + 1):
+        some = low + step <= high
+        found.append(np.stack((owners[some], low[some] + step)))
+    distinct_ones = np.unique(np.concatenate(found, axis=1), axis=1)
+    return np.bincount(distinct_ones[0], minlength=many).astype(np.int64)

@@ -24,6 +24,7 @@ from livepro.mica.builtin import BUILT_IN, NAMES
 from livepro.mica.facts import Facts
 from livepro.mica.functions import by_function
 from livepro.mica.outputs import function_rows, part_rows
+from livepro.mica.reading import ReadingThread, reads_alone
 from livepro.mica.settings import ALL, MicaDialect, Settings
 from livepro.mica.thread import Characterised
 from livepro.model import ProcessResult
@@ -103,7 +104,8 @@ class MicaConsumer:
                 self._images[thread.image] = facts
             size = self._settings.interval_size
             feed = partial(self._regions.feed, thread)
-            found = Characterised(
+            kind = ReadingThread if reads_alone(self._settings) else Characterised
+            found = kind(
                 *(self._settings, facts, self._crew),
                 lambda taker: feed(taker, facts.listing, self._turns, CONDITIONAL, size),
             )
@@ -144,7 +146,7 @@ class MicaConsumer:
                 {"number": thread.number, "tid": thread.thread.tid, **_of(characterised)}
                 for thread, characterised in sorted(threads.items(), key=lambda item: item[0].number)
             ],
-            "functions": by_function(list(threads.values()), facts, Program(image, process)),
+            "functions": by_function(list(threads.values()), facts, Program(image, process), self._settings),
             "others": list(facts.others),
         }
         return result, list(report.lines(result))

@@ -8,7 +8,7 @@ from typing import Any
 from livepro.formats import mica, mica_files
 from livepro.formats.files import name_for_thread
 from livepro.formats.mica_files import Line
-from livepro.mica.metrics import PREDICTORS, metrics
+from livepro.mica.metrics import PREDICTORS, STRIDES, metrics
 from livepro.mica.settings import MicaDialect, Settings
 
 
@@ -90,15 +90,26 @@ def part_rows(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def function_rows(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What each function of a process image executed: instructions of each type, conditional branches and how
-    many of them each predictor missed."""
+    """What is known of each function of a process image: instructions of each type, conditional branches and
+    how many of them each predictor missed, accesses by stride, blocks and pages touched."""
     groups = result["settings"]["groups"]
+    names = {
+        "itypes": [f"itypes: {name}" for name in groups],
+        "ppm": [f"ppm: {name} mispredicted" for name in PREDICTORS],
+        "stride": [
+            f"stride: {name}"
+            for kind in ("reads", "writes")
+            for name in (
+                kind,
+                *(f"{kind} {which} <= {limit}" for which in ("local", "global") for limit in STRIDES),
+            )
+        ],
+        "memfootprint": [
+            f"memfootprint: {what} {unit}" for what in ("data", "code") for unit in ("blocks", "pages")
+        ],
+    }
     for function in result["functions"]:
-        row = {name: function[name] for name in ("function", "module", "events")}
-        row |= {f"itypes: {name}": n for name, n in zip(groups, function.get("itypes", ()), strict=False)}
-        if "ppm" in function:
-            row["branches"] = function["branches"]
-            row |= {
-                f"ppm: {name} mispredicted": n for name, n in zip(PREDICTORS, function["ppm"], strict=True)
-            }
+        row: dict[str, Any] = {}
+        for name, value in function.items():
+            row |= dict(zip(names[name], value, strict=True)) if name in names else {name: value}
         yield row

@@ -25,6 +25,7 @@ from livepro.events.spans.feeding import CONDITIONAL, Feed
 from livepro.events.spans.flattening import Turns
 from livepro.mica.builtin import BUILT_IN
 from livepro.mica.facts import Facts
+from livepro.mica.reading import READERS, ReadingThread, reads_alone
 from livepro.mica.settings import ANALYSES, MicaDialect, Settings
 from livepro.mica.thread import Characterised
 
@@ -60,7 +61,8 @@ def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int 
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
     # Side by side where there are more than a few events.
     facts, turns = Facts(MACHINE, known, asked.dialect, spec), Turns(room)
-    out = Characterised(
+    kind = ReadingThread if reads_alone(asked) else Characterised
+    out = kind(
         *(asked, facts, Crew(2, worth=64)),
         lambda taker: Feed(taker, facts.listing, turns, CONDITIONAL, asked.interval_size),
     )
@@ -94,7 +96,7 @@ def compare(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int =
 def one(seed: int, known: StreamBlocks, room: int = 1 << 15) -> None:
     generator = random.Random(seed)
     asked = Settings(
-        analyses=ANALYSES,
+        analyses=generator.choice((ANALYSES, ANALYSES, *((name,) for name in READERS))),
         interval_size=generator.choice((0, 0, 1, 2, 7, 50, 1000)),
         block_size=generator.choice((0, 3, 6, 9)),
         page_size=generator.choice((4, 12)),
@@ -104,6 +106,14 @@ def one(seed: int, known: StreamBlocks, room: int = 1 << 15) -> None:
     )
     chunks = [stream(known, generator.randrange(1, 25), seed + n) for n in range(generator.randrange(1, 4))]
     compare(known, chunks, asked, room)
+
+
+@pytest.mark.parametrize("dialect", list(MicaDialect))
+@pytest.mark.parametrize("name", READERS)
+def test_equal_where_an_analysis_reads_by_itself(name: str, dialect: MicaDialect) -> None:
+    known = blocks()
+    asked = Settings((name,), dialect=dialect)
+    compare(known, [stream(known, 300, seed) for seed in range(5)], asked)
 
 
 @pytest.mark.parametrize("dialect", list(MicaDialect))
@@ -148,7 +158,7 @@ def test_equal_on_a_hundred_thousand_random_streams(tenth: int) -> None:
 def short(seed: int, known: StreamBlocks) -> None:
     generator = random.Random(seed)
     asked = Settings(
-        analyses=ANALYSES,
+        analyses=generator.choice((ANALYSES, ANALYSES, *((name,) for name in READERS))),
         interval_size=generator.choice((0, 3)),
         block_size=generator.choice((0, 6)),
         ilp_size=generator.choice((1, 2, 3)),

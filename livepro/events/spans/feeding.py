@@ -71,6 +71,29 @@ class Reader(Taker, Protocol):
         `flatten` does. Whether the last one must wait. `events` are empty, and empty again at the return."""
 
 
+def flattened(
+    words: npt.NDArray[np.int64],
+    upto: int,
+    cursor: npt.NDArray[np.int64],
+    final: bool,
+    listing: Listing,
+    counters: npt.NDArray[np.int64],
+    tables: StaticTables,
+    noted: npt.NDArray[np.uint8],
+    events: Events,
+) -> bool:
+    """See `flatten`: adds the spans of records to `events`. Whether there is more to do."""
+    return bool(
+        flatten(
+            *(words, upto, cursor, final, listing.mica, counters),
+            *(tables.first, tables.words, tables.address.view(np.int64), tables.bytes, tables.flow, noted),
+            *(tables.access, tables.pattern, tables.size, tables.kind, tables.lanes),
+            *listing.arrays(),
+            *events.arrays(),
+        )
+    )
+
+
 class Feed:
     """Feeds one thread's records to a taker, in intervals of `size` instructions (0: of the whole run).
 
@@ -141,14 +164,8 @@ class Feed:
             return
         while True:
             events = self._turns.now
-            more = flatten(
-                *(words, upto, self._cursor, final, self._listing.mica, self._counters),
-                *(tables.first, tables.words, tables.address.view(np.int64), tables.bytes),
-                *(tables.flow, self._noted),
-                *(tables.access, tables.pattern, tables.size, tables.kind, tables.lanes),
-                *self._listing.arrays(),
-                *events.arrays(),
-            )
+            listing, counters, noted = self._listing, self._counters, self._noted
+            more = flattened(words, upto, self._cursor, final, listing, counters, tables, noted, events)
             self._held = bool(events.out[HELD])
             if not more:
                 return

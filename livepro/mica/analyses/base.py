@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from livepro.events.spans.feeding import Slice
     from livepro.mica.facts import Facts
@@ -21,6 +24,12 @@ class Analysis:
 
     def see(self, part: Slice, facts: Facts) -> None:
         """Take in a slice of events."""
+        raise NotImplementedError
+
+    def read(self, words: npt.NDArray[np.int64], upto: int, at: int, facts: Facts) -> tuple[int, int]:
+        """Take in the records of plain blocks executed whole, with others behind, from the word `at` on, up
+        to one that begins at `upto` or is something else. Returns the word that it has come to, and the
+        instructions executed. (For those of `livepro.mica.reading.READERS`.)"""
         raise NotImplementedError
 
     def values(self) -> list[int]:
