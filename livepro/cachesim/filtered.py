@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from livepro.cachesim.entries import PENDING, simulate_entries
 from livepro.cachesim.simulating import EVENTS
-from livepro.engines.stream.blocks import StaticTables
+from livepro.engines.stream.blocks import StaticTables, executed_instructions
 from livepro.engines.stream.recorder import Partial, StreamImage, StreamThread
 from livepro.events.program import Program
 from livepro.events.spans.column import grown
@@ -63,12 +63,8 @@ class FilteredImage:
     def table(self, tables: StaticTables, instructions: int) -> npt.NDArray[np.int64]:
         """The counts of so many instructions, by `EVENTS`."""
         table = grown(self._counts, instructions)[:instructions].copy()
-        known = tables.known
-        lengths = np.diff(tables.first[: known + 1])
-        runs = np.repeat(grown(self._times, known)[:known], lengths)[:instructions]
-        for number, count, times in self._partial:
-            begin = int(tables.first[number])
-            runs[begin : begin + count] += times
+        numbers = np.flatnonzero(self._times)
+        runs = executed_instructions(tables, numbers, self._times[numbers], self._partial)[:instructions]
         table[:, 0] += runs
         accesses = int(tables.access[instructions])
         plain = np.flatnonzero(tables.pattern[:accesses] == Pattern.ONE)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from livepro.engines.stream.blocks import StaticTables
-from livepro.engines.stream.filtering import Filter
+from livepro.engines.stream.filtering import Filter, Repeats
 from livepro.engines.stream.recorder import Numbers, Partial, StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
 from livepro.events.kernels import Kernel
@@ -77,7 +77,7 @@ class Divided(Protocol):
 class Filterable(Protocol):
     """A consumer that can do with less than all of the stream."""
 
-    def filtered(self) -> tuple[Filter, Consumer] | None:
+    def filtered(self) -> tuple[Filter | Repeats, Consumer] | None:
         """What it can do with, and who takes that in its place (`Counting`); None if it needs all."""
 
 
@@ -246,7 +246,7 @@ class Pump:
 
         self._queue.put(tell)
 
-    def filter(self) -> Filter | None:
+    def filter(self) -> Filter | Repeats | None:
         """Have its only consumer do with a filtered stream, if it can; what the filter is. To be called
         before anything runs."""
         if len(self._consumers) != 1 or self._cutter is not None:

@@ -3,6 +3,7 @@ branches, and the memory that a function's own instructions have touched."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from livepro.mica.analyses.footprint import Footprint
 from livepro.mica.analyses.itypes import Itypes
 from livepro.mica.analyses.ppm import Ppm
 from livepro.mica.analyses.stride import Stride, values_of
+from livepro.mica.counted import CountedThread
 from livepro.mica.facts import Facts
 from livepro.mica.settings import Settings
 from livepro.mica.thread import Characterised
@@ -23,7 +25,7 @@ Array = npt.NDArray[np.int64]
 
 
 def by_function(
-    threads: list[Characterised], facts: Facts, program: Program, settings: Settings
+    threads: Sequence[Characterised | CountedThread], facts: Facts, program: Program, settings: Settings
 ) -> list[dict[str, Any]]:
     """The functions executed, those of most events first: `function`, `module` and, as far as asked for,
     `events` and `itypes` (by group), `branches` and `ppm` (mispredictions of each predictor), `stride` and

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import StaticTables
-from livepro.engines.stream.recorder import StreamImage, StreamThread
+from livepro.engines.stream.filtering import Repeats
+from livepro.engines.stream.recorder import Numbers, Partial, StreamImage, StreamThread
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.program import Program
@@ -21,6 +22,7 @@ from livepro.events.spans.region import Regions
 from livepro.isa.base import Isa
 from livepro.mica import report
 from livepro.mica.builtin import BUILT_IN, NAMES
+from livepro.mica.counted import CountedThread, counts_alone
 from livepro.mica.facts import Facts
 from livepro.mica.functions import by_function
 from livepro.mica.outputs import function_rows, part_rows
@@ -30,6 +32,8 @@ from livepro.mica.thread import Characterised
 from livepro.model import ProcessResult
 from livepro.model.itypes import DEFAULT_GROUPS
 
+Measured = Characterised | CountedThread
+"""A thread under characterisation."""
 DOCUMENT = "livepro-mica-1"
 """Which shape of results this is."""
 
@@ -88,11 +92,27 @@ class MicaConsumer:
         self._crew = Crew()
         self._regions = Regions()
         self._images: dict[StreamImage, Facts] = {}
-        self._threads: dict[StreamThread, Characterised] = {}
+        self._threads: dict[StreamThread, Measured] = {}
+        self._counts = False
         self._tables: dict[StreamImage, StaticTables] = {}
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """See `Consumer`."""
+        self._tables[thread.image] = tables
+        self._of(thread).see(words, tables)
+
+    def filtered(self) -> tuple[Repeats, MicaConsumer] | None:
+        """See `livepro.events.pump.Filterable`."""
+        self._counts = counts_alone(self._settings)
+        return (Repeats(), self) if self._counts else None
+
+    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+        """See `livepro.events.pump.Counting`."""
+        found = self._of(thread)
+        assert isinstance(found, CountedThread)
+        found.executed(numbers, times, partial)
+
+    def _of(self, thread: StreamThread) -> Measured:
         found = self._threads.get(thread)
         if found is None:
             facts = self._images.get(thread.image)
@@ -102,6 +122,9 @@ class MicaConsumer:
                     spec = BUILT_IN
                 facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, spec)
                 self._images[thread.image] = facts
+            if self._counts:
+                found = self._threads[thread] = CountedThread(self._settings, facts)
+                return found
             size = self._settings.interval_size
             feed = partial(self._regions.feed, thread)
             kind = ReadingThread if reads_alone(self._settings) else Characterised
@@ -110,8 +133,7 @@ class MicaConsumer:
                 lambda taker: feed(taker, facts.listing, self._turns, CONDITIONAL, size),
             )
             self._threads[thread] = found
-        self._tables[thread.image] = tables
-        found.see(words, tables)
+        return found
 
     def keeps(self, *, waiting: bool) -> None:
         """See `livepro.events.pump.Regional`. Raises LiveproError if intervals are asked for."""
@@ -132,7 +154,7 @@ class MicaConsumer:
         """See `Consumer`."""
         threads = {t: c for t, c in self._threads.items() if t.image is image}
         for characterised in threads.values():
-            characterised.finish(self._tables[image])
+            characterised.finish(image.blocks.tables())
         threads = {t: c for t, c in threads.items() if c.events}  # of a region some threads have none
         if not threads:
             return None
@@ -170,7 +192,7 @@ class MicaConsumer:
         }
 
 
-def _of(thread: Characterised) -> dict[str, Any]:
+def _of(thread: Measured) -> dict[str, Any]:
     """A thread's numbers: of the whole run, and of its intervals."""
     if thread.intervals:
         values = {
@@ -189,7 +211,7 @@ def _of(thread: Characterised) -> dict[str, Any]:
     }
 
 
-def _total(threads: list[Characterised]) -> dict[str, Any]:
+def _total(threads: list[Measured]) -> dict[str, Any]:
     """The numbers of all threads: sums, and the union of footprints."""
     each = [_of(thread) for thread in threads]
     names = each[0]["values"]
@@ -205,7 +227,7 @@ def _total(threads: list[Characterised]) -> dict[str, Any]:
     }
 
 
-def _put_footprint(values: dict[str, list[int]], threads: list[Characterised]) -> None:
+def _put_footprint(values: dict[str, list[int]], threads: list[Measured]) -> None:
     if "memfootprint" in values:
         everything = [thread.footprint() for thread in threads]
         values["memfootprint"] = [len(np.unique(np.concatenate(of))) for of in zip(*everything, strict=True)]

@@ -53,6 +53,11 @@ class Filter(NamedTuple):
     code: Lines
 
 
+class Repeats(NamedTuple):
+    """What is left out: all blocks but those with repeated instructions, which are recorded whole. How often
+    others were executed is counted."""
+
+
 def lines_of(line: int, sets: int) -> Lines | None:
     """The slots for a cache with LRU sets of so many lines of `line` bytes; None if there can be none."""
     if line < LEAST_LINE or line > PAGE // 2:

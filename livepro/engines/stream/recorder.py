@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from livepro.engines.recording import ImageRecord
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.filtering import Filter
+from livepro.engines.stream.filtering import Filter, Repeats
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
 
@@ -66,7 +66,7 @@ class Recorder:
         self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16, turn: int = 0
     ) -> None:
         self.sink = sink
-        self.filter: Filter | None = None
+        self.filter: Filter | Repeats | None = None
         """What lets events through (None: all of them). To be set before anything runs."""
         self.addresses = addresses
         self.chunk_words = chunk_words

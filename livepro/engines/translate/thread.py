@@ -22,6 +22,7 @@ from livepro.tracee import TracedThread
 if TYPE_CHECKING:
     from livepro.engines.translate.counting.filtered import FilteredTrace
     from livepro.engines.translate.counting.recorded import TranslateTrace
+    from livepro.engines.translate.counting.repeated import RepeatedTrace
 
 NOWHERE = (-1, 0, 0)
 """See `TranslatedThread.furthest`."""
@@ -117,7 +118,7 @@ class TranslatedThread:
         self.taking = 0
         self.repeating = b""
         self.within: Fragment | None = None
-        self.trace: TranslateTrace | FilteredTrace | None = None
+        self.trace: TranslateTrace | FilteredTrace | RepeatedTrace | None = None
 
     @property
     def area_address(self) -> int:

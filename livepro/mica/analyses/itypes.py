@@ -68,6 +68,14 @@ class Itypes(Analysis):
             *(self._whole, self._touched, self._many, self._by_type, self._by_instruction),
         )
 
+    def add(self, events: np.ndarray, facts: Facts) -> None:
+        """Add so many events of each instruction."""
+        self._groups = facts.groups_of_types
+        self._by_type = grown(self._by_type, len(self._groups))
+        self._by_instruction = grown(self._by_instruction, len(events))
+        self._by_instruction[: len(events)] += events
+        np.add.at(self._by_type, facts.types[: len(events)], events)
+
     def _settle(self) -> None:
         settle(
             *(self._lengths, self._types, self._whole, self._touched, self._many),

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from livepro.engines.recording import BlockStore
 from livepro.engines.stream.blocks import StreamBlock, StreamBlocks
 from livepro.engines.stream.filtering import ENTRY, FETCH, NO_CODE, PLACE_SHIFT, TAG_SHIFT, Filter
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.stream.stepping import StoppedMachine
 from livepro.engines.translate import layout
-from livepro.engines.translate.codecache import writing_blocks
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.counting.executions import executions
 from livepro.engines.translate.counting.recorded import LARGEST
 from livepro.engines.translate.translator.backend import Words
 from livepro.engines.translate.translator.emitted import Field
@@ -224,20 +223,5 @@ class FilteredTrace:
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""
-        partial = [(slot, k, n) for (slot, k), n in counts.partial.items() if n]
-        slots = np.union1d(counts.rows, np.array([slot for slot, _, _ in partial], np.int64))
-        store, space = BlockStore(), self._space
-        writing_blocks.write_down(store, space.registry, space.memory.all_caches, slots)
-        numbers = np.array(
-            [
-                self._blocks.number_of(address, code)
-                for address, code in zip(store.addresses, store.codes, strict=True)
-            ],
-            np.int64,
-        )
-        self._recorder.executed(
-            self._stream,
-            numbers[np.searchsorted(slots, counts.rows)],
-            counts.times,
-            [(int(numbers[np.searchsorted(slots, slot)]), k, n) for slot, k, n in partial],
-        )
+        found = executions(self._space, self._blocks, self._isa, counts)
+        self._recorder.executed(self._stream, *found)

@@ -135,14 +135,18 @@ class ThreadLives:
             # A forked child's fragments name blocks as its parent's do.
             recorder.image(state.record, self._isa).blocks = recording.blocks
             stream = recorder.thread(state.thread, state.record, self._isa)
+            from livepro.engines.stream.filtering import Repeats
             from livepro.engines.translate.counting.filtered import FilteredTrace
             from livepro.engines.translate.counting.recorded import TranslateTrace
+            from livepro.engines.translate.counting.repeated import RepeatedTrace
 
-            asked = recorder, stream, recording.blocks, state.words, self._isa
+            asked, words = (recorder, stream), (state.words, self._isa)
             if recorder.filter is None:
-                state.trace = TranslateTrace(*asked)
+                state.trace = TranslateTrace(*asked, recording.blocks, *words)
+            elif isinstance(recorder.filter, Repeats):
+                state.trace = RepeatedTrace(*asked, recording, *words, state.space)
             else:
-                state.trace = FilteredTrace(*asked, state.space, recorder.filter)
+                state.trace = FilteredTrace(*asked, recording.blocks, *words, state.space, recorder.filter)
 
     def exiting(self, thread: TracedThread, *, in_exec: bool) -> None:
         """A thread is about to end (`in_exec`: by another one's, or its own, exec): take down what it has

@@ -15,7 +15,7 @@ from livepro.linux.ptrace import SignalInfo
 
 if TYPE_CHECKING:
     from livepro.engines.stream.blocks import StreamBlocks
-    from livepro.engines.stream.filtering import Filter
+    from livepro.engines.stream.filtering import Filter, Repeats
 
 Words = npt.NDArray[np.uint64]
 """A thread's area as livepro sees it."""
@@ -70,6 +70,9 @@ class Records(Protocol):
 
     blocks: StreamBlocks
 
+    def wants(self, block: SourceBlock) -> bool:
+        """Whether a block is recorded."""
+
 
 class Entries(Protocol):
     """Code that writes the entries of a filtered stream, of `size` bytes: where it begins for each of
@@ -101,7 +104,7 @@ class Emitter(Protocol):
     def entries(self) -> Entries | None:
         """What writes the entries of a filtered stream (None: there are none)."""
 
-    def record(self, blocks: StreamBlocks, filter: Filter | None) -> None:
+    def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """Record from now on, all or what a `filter` lets through; blocks have numbers in `blocks`. Raises
         LiveproError where that cannot be."""
 

@@ -68,7 +68,9 @@ class FragmentWriter:
         """Write a fragment of the block of `slot` that counts for slot `own`."""
         memory, registry = self._memory, self._registry
         cell = registry.cell_of(own, len(source.facts))
-        stubs = 0 if self._emitter.recording is not None else self._tables.stubs(cache, source, check)
+        recording = self._emitter.recording
+        recorded = recording is not None and recording.wants(source)
+        stubs = 0 if recorded else self._tables.stubs(cache, source, check)
         module, live_out = cache.module, self._live_out
         details = self._emitter.emit(source, at, cell, lambda s: live_out(s, module), check, owed, stubs)
         if not registry.cells.original and (details.owed or details.more_budgets):

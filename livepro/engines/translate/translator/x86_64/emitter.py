@@ -32,7 +32,7 @@ from livepro.engines.translate.translator.x86_64.tables import branch_by_table, 
 
 if TYPE_CHECKING:
     from livepro.engines.stream.blocks import StreamBlocks
-    from livepro.engines.stream.filtering import Filter
+    from livepro.engines.stream.filtering import Filter, Repeats
     from livepro.engines.translate.translator.x86_64.events.entries import Entries
     from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
     from livepro.engines.translate.translator.x86_64.events.recording import Recording
@@ -69,16 +69,18 @@ class Emitter(CounterEmitter):
     @property
     def plain(self) -> bool:
         """See `Emitter`."""
-        return self.recording is None and not (self._budgeted or self._allowing)
+        recording = self.recording
+        return (recording is None or not recording.every) and not (self._budgeted or self._allowing)
 
-    def record(self, blocks: StreamBlocks, filter: Filter | None) -> None:
+    def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""
+        from livepro.engines.stream.filtering import Repeats
         from livepro.engines.translate.translator.x86_64.events.entries import Entries
         from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
         from livepro.engines.translate.translator.x86_64.events.recording import Recording
 
-        if filter is None:
-            self.recording = Recording(blocks)
+        if filter is None or isinstance(filter, Repeats):
+            self.recording = Recording(blocks, every=filter is None)
         else:
             self.recording = Filtering(blocks, filter)
             self.entries = Entries(filter.data)
@@ -109,6 +111,8 @@ class Emitter(CounterEmitter):
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
         recording = self.recording
+        if recording is not None and not recording.wants(block):
+            recording = None
         plan: Any = None if recording is None else recording.plan(emitted, block, slot, live_out)
         if recording is not None and recording.first:
             counter, borrows = _BEFORE_ALL, 16

@@ -91,10 +91,16 @@ class Filtering:
 
     first = False
     """Whether a block is counted at its start."""
+    every = True
+    """Whether all blocks are recorded."""
 
     def __init__(self, blocks: StreamBlocks, filter: Filter) -> None:
         self.blocks = blocks
         self._filter = filter
+
+    def wants(self, block: SourceBlock) -> bool:
+        """See `Records`."""
+        return True
 
     def plan(
         self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]

@@ -119,9 +119,14 @@ class Recording:
     first = True
     """Whether a block is counted at its start."""
 
-    def __init__(self, blocks: StreamBlocks, *, addresses: bool = True) -> None:
+    def __init__(self, blocks: StreamBlocks, *, every: bool = True) -> None:
         self.blocks = blocks
-        self._addresses = addresses
+        self.every = every
+        """Whether all blocks are recorded; if not, those with repeated instructions are."""
+
+    def wants(self, block: SourceBlock) -> bool:
+        """See `Records`."""
+        return self.every or any(block.facts[index].kind is Kind.REP for index in block.special)
 
     def plan(
         self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]
