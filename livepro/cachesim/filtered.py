@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from livepro.cachesim.entries import PENDING, simulate_entries
 from livepro.cachesim.simulating import EVENTS
-from livepro.engines.stream.blocks import StaticTables, executed_instructions
-from livepro.engines.stream.recorder import Partial, StreamImage, StreamThread
+from livepro.engines.stream.blocks import StaticTables, StreamBlocks
+from livepro.engines.stream.recorder import Executed, StreamImage, StreamThread
 from livepro.events.program import Program
 from livepro.events.spans.column import grown
 from livepro.isa.access import READ, Pattern
@@ -36,7 +36,7 @@ class FilteredImage:
         self._counts = np.zeros((1024, len(EVENTS)), np.int64)
         self._missed = np.zeros(len(EVENTS), np.int64)
         self._times = np.zeros(1024, np.int64)
-        self._partial: Partial = []
+        self._partial: list[tuple[int, int, int]] = []
         self._pending: dict[StreamThread, npt.NDArray[np.int64]] = {}
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
@@ -52,19 +52,23 @@ class FilteredImage:
         )
         simulate_entries(*asked)
 
-    def executed(
-        self, numbers: npt.NDArray[np.int64], times: npt.NDArray[np.int64], partial: Partial
-    ) -> None:
-        """Count executions of blocks: whole ones, and of the first k instructions."""
+    def executed(self, blocks: Executed, known: StreamBlocks) -> None:
+        """Count executions of blocks, whole ones and others."""
+        parts = zip(blocks.addresses, blocks.codes, strict=True)
+        numbers = np.array([known.number_of(*part) for part in parts], np.int64)
         self._times = grown(self._times, int(numbers.max(initial=0)) + 1)
-        np.add.at(self._times, numbers, times)
-        self._partial += partial
+        np.add.at(self._times, numbers, blocks.times)
+        self._partial += [(int(numbers[which]), count, times) for which, count, times in blocks.partial]
 
     def table(self, tables: StaticTables, instructions: int) -> npt.NDArray[np.int64]:
         """The counts of so many instructions, by `EVENTS`."""
         table = grown(self._counts, instructions)[:instructions].copy()
-        numbers = np.flatnonzero(self._times)
-        runs = executed_instructions(tables, numbers, self._times[numbers], self._partial)[:instructions]
+        known = tables.known
+        lengths = np.diff(tables.first[: known + 1])
+        runs = np.repeat(grown(self._times, known)[:known], lengths)[:instructions]
+        for number, count, times in self._partial:
+            begin = int(tables.first[number])
+            runs[begin : begin + count] += times
         table[:, 0] += runs
         accesses = int(tables.access[instructions])
         plain = np.flatnonzero(tables.pattern[:accesses] == Pattern.ONE)
@@ -92,15 +96,9 @@ class FilteredSimulation:
         """See `Consumer`."""
         self._of(thread.image).see(thread, words, tables)
 
-    def executed(
-        self,
-        thread: StreamThread,
-        numbers: npt.NDArray[np.int64],
-        times: npt.NDArray[np.int64],
-        partial: Partial,
-    ) -> None:
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """See `livepro.events.pump.Counting`."""
-        self._of(thread.image).executed(numbers, times, partial)
+        self._of(thread.image).executed(blocks, thread.image.blocks)
 
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """See `Consumer`."""

@@ -60,6 +60,15 @@ class Program:
             at -= 1
         return -1
 
+    def rows(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """`row` of many addresses."""
+        at = np.searchsorted(self._starts, addresses, "right") - 1
+        out = self._order[at]
+        sizes = self._table.size.astype(np.int64)
+        beyond = (at < 0) | (addresses >= self._starts[at] + sizes[out])
+        out[beyond] = [self.row(address) for address in addresses[beyond].tolist()]
+        return out
+
     def place(self, address: int) -> tuple[str, str, int]:
         """The function, the module, and the address in the module's file that a code address is in;
         the address itself behind two empty names where nothing is known of it. For the module of code that a
@@ -67,11 +76,18 @@ class Program:
         row = self.row(address)
         if row < 0:
             return "", "", address
+        within = address - int(self._table.address[row])
+        return *self.origin(row), int(self._table.offset[row]) + within
+
+    def origin(self, row: int) -> tuple[str, str]:
+        """The function and the module of a row of the process's block table, empty for row -1; for the module
+        see `place`."""
+        if row < 0:
+            return "", ""
         table = self._table
-        within = address - int(table.address[row])
         label = None if table.label is None else table.label[row]
         module = table.module[row] if label is None or label.origin not in _MAKERS else label.maker
-        return table.function[row], module, int(table.offset[row]) + within
+        return table.function[row], module
 
     def label(self, address: int) -> str:
         """A code address for people: its function, or its module, and how far into it."""

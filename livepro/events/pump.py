@@ -17,7 +17,7 @@ import numpy as np
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.filtering import Filter, Repeats
-from livepro.engines.stream.recorder import Numbers, Partial, StreamImage, StreamThread, Words
+from livepro.engines.stream.recorder import Executed, StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
 from livepro.events.kernels import Kernel
 from livepro.events.program import Program
@@ -85,7 +85,7 @@ class Filterable(Protocol):
 class Counting(Protocol):
     """A consumer of a filtered stream, which has to be told how often blocks were executed."""
 
-    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """See `livepro.engines.stream.recorder.Sink`."""
 
 
@@ -233,14 +233,14 @@ class Pump:
     def end(self, thread: StreamThread) -> None:
         """See `Sink`."""
 
-    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """See `Sink`."""
 
         def tell() -> None:
             for consumer in self._consumers:
                 if isinstance(consumer, Counting) and self._failure is None:
                     try:
-                        consumer.executed(thread, numbers, times, partial)
+                        consumer.executed(thread, blocks)
                     except Exception as error:
                         self._fail(consumer, error)
 

@@ -16,7 +16,7 @@ from livepro.mica.analyses.footprint import Footprint
 from livepro.mica.analyses.itypes import Itypes
 from livepro.mica.analyses.ppm import Ppm
 from livepro.mica.analyses.stride import Stride, values_of
-from livepro.mica.counted import CountedThread
+from livepro.mica.counted import BlockTypes, CountedThread
 from livepro.mica.facts import Facts
 from livepro.mica.settings import Settings
 from livepro.mica.thread import Characterised
@@ -25,16 +25,23 @@ Array = npt.NDArray[np.int64]
 
 
 def by_function(
-    threads: Sequence[Characterised | CountedThread], facts: Facts, program: Program, settings: Settings
+    threads: Sequence[Characterised | CountedThread],
+    facts: Facts,
+    program: Program,
+    settings: Settings,
+    types: BlockTypes | None,
 ) -> list[dict[str, Any]]:
     """The functions executed, those of most events first: `function`, `module` and, as far as asked for,
     `events` and `itypes` (by group), `branches` and `ppm` (mispredictions of each predictor), `stride` and
-    `memfootprint` (as MICA's lines have them; the latter not if too much was touched to be kept)."""
+    `memfootprint` (as MICA's lines have them; the latter not if too much was touched to be kept). `types` are
+    those of threads that were counted (None: there are none)."""
     functions = _Functions(facts, program)
     analyses = [analysis for thread in threads for analysis in thread.analyses.values()]
     itypes = [each for each in analyses if isinstance(each, Itypes)]
     if itypes:
         functions.add_itypes(itypes)
+    if types is not None:
+        functions.add_counts(types, [each for each in threads if isinstance(each, CountedThread)])
     ppm = [each for each in analyses if isinstance(each, Ppm)]
     if ppm:
         functions.add_ppm(ppm)
@@ -63,9 +70,11 @@ class _Functions:
         for address in addresses:
             if address not in self._places:
                 function, module, _ = self._program.place(address & ALL_64)
-                number = self._numbers.setdefault((function, module), len(self._numbers))
-                self._places[address] = number
+                self._places[address] = self._number(function, module)
         return np.array([self._places[address] for address in addresses], np.int64)
+
+    def _number(self, function: str, module: str) -> int:
+        return self._numbers.setdefault((function, module), len(self._numbers))
 
     def _add(self, name: str, owners: Array, values: Array) -> None:
         """Add rows of numbers to those of their functions."""
@@ -83,6 +92,17 @@ class _Functions:
         groups = self._facts.groups_of_types[self._facts.types[rows]]
         self._add("events", owners, events[rows, np.newaxis])
         self._add("itypes", owners, events[rows, np.newaxis] * groups)
+
+    def add_counts(self, types: BlockTypes, threads: list[CountedThread]) -> None:
+        """Events of each group of instruction types that block counts tell."""
+        events = np.sum([each.executions for each in threads], axis=0)
+        executed = np.flatnonzero(events)
+        rows = self._program.rows(types.addresses[executed])
+        met, which = np.unique(rows, return_inverse=True)
+        numbers = np.array([self._number(*self._program.origin(row)) for row in met.tolist()], np.int64)
+        counts = events[executed, np.newaxis]
+        self._add("events", numbers[which], counts)
+        self._add("itypes", numbers[which], counts * types.groups[types.form[executed]])
 
     def add_ppm(self, analyses: list[Ppm]) -> None:
         """Branches, and those that each predictor has missed."""

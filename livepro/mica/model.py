@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.filtering import Repeats
-from livepro.engines.stream.recorder import Numbers, Partial, StreamImage, StreamThread
+from livepro.engines.stream.recorder import Executed, StreamImage, StreamThread
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.program import Program
@@ -22,7 +22,7 @@ from livepro.events.spans.region import Regions
 from livepro.isa.base import Isa
 from livepro.mica import report
 from livepro.mica.builtin import BUILT_IN, NAMES
-from livepro.mica.counted import CountedThread, counts_alone
+from livepro.mica.counted import BlockTypes, CountedThread, counts_alone
 from livepro.mica.facts import Facts
 from livepro.mica.functions import by_function
 from livepro.mica.outputs import function_rows, part_rows
@@ -30,7 +30,7 @@ from livepro.mica.reading import ReadingThread, reads_alone
 from livepro.mica.settings import ALL, MicaDialect, Settings
 from livepro.mica.thread import Characterised
 from livepro.model import ProcessResult
-from livepro.model.itypes import DEFAULT_GROUPS
+from livepro.model.itypes import DEFAULT_GROUPS, ItypesSpec
 
 Measured = Characterised | CountedThread
 """A thread under characterisation."""
@@ -106,21 +106,24 @@ class MicaConsumer:
         self._counts = counts_alone(self._settings)
         return (Repeats(), self) if self._counts else None
 
-    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """See `livepro.events.pump.Counting`."""
         found = self._of(thread)
         assert isinstance(found, CountedThread)
-        found.executed(numbers, times, partial)
+        found.executed(blocks)
+
+    @property
+    def _spec(self) -> ItypesSpec | None:
+        """The groups of instruction types; None if they are those of `livepro.model.itypes`."""
+        asked = self._settings
+        return BUILT_IN if asked.spec is None and asked.dialect is MicaDialect.MICA else asked.spec
 
     def _of(self, thread: StreamThread) -> Measured:
         found = self._threads.get(thread)
         if found is None:
             facts = self._images.get(thread.image)
             if facts is None:
-                spec = self._settings.spec
-                if spec is None and self._settings.dialect is MicaDialect.MICA:
-                    spec = BUILT_IN
-                facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, spec)
+                facts = Facts(self._isa, thread.image.blocks, self._settings.dialect, self._spec)
                 self._images[thread.image] = facts
             if self._counts:
                 found = self._threads[thread] = CountedThread(self._settings, facts)
@@ -155,6 +158,7 @@ class MicaConsumer:
         threads = {t: c for t, c in self._threads.items() if t.image is image}
         for characterised in threads.values():
             characterised.finish(image.blocks.tables())
+        types = self._settled(list(threads.values()), process) if self._counts else None
         threads = {t: c for t, c in threads.items() if c.events}  # of a region some threads have none
         if not threads:
             return None
@@ -168,16 +172,27 @@ class MicaConsumer:
                 {"number": thread.number, "tid": thread.thread.tid, **_of(characterised)}
                 for thread, characterised in sorted(threads.items(), key=lambda item: item[0].number)
             ],
-            "functions": by_function(list(threads.values()), facts, Program(image, process), self._settings),
-            "others": list(facts.others),
+            "functions": by_function(
+                list(threads.values()), facts, Program(image, process), self._settings, types
+            ),
+            "others": list(facts.others) if types is None else types.others,
         }
         return result, list(report.lines(result))
 
+    def _settled(self, threads: list[Measured], process: ProcessResult) -> BlockTypes:
+        """Have threads whose blocks are counted know what they have executed."""
+        counted = [thread for thread in threads if isinstance(thread, CountedThread)]
+        told = [blocks for thread in counted for blocks in thread.told]
+        types = BlockTypes(process.table, told, self._spec, self._isa)
+        for thread in counted:
+            thread.settle(types)
+        return types
+
     def _described(self, facts: Facts) -> dict[str, Any]:
         settings = self._settings
-        if settings.spec is BUILT_IN or (settings.spec is None and settings.dialect is MicaDialect.MICA):
+        if self._spec is BUILT_IN:
             groups = list(NAMES)
-        elif settings.spec is None:
+        elif self._spec is None:
             groups = list(DEFAULT_GROUPS)
         else:
             groups = list(facts.group_names)

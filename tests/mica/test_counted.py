@@ -26,7 +26,6 @@ SOME = (
     *("signal_nested", "smc_alias", "vfork"),
 )
 DIFFERENT = {
-    "commands": "resets its counts",
     "spin": "takes its signals when they come",
     "threads_exit_group": "threads are killed anywhere",
     "threads_join": "may wait for a thread, or not",
@@ -88,7 +87,8 @@ def test_counts_say_what_the_stream_does(
         for analyses in ("itypes", "itypes+stride")
     )
     assert counted == streamed
-    if dialect == "exact":  # what is executed is counted once more, by what counts for all other figures
+    if dialect == "exact" and fixture.name != "commands":  # which resets its counts, but no analyses
+        # What is executed is counted once more, by what counts for all other figures.
         assert sum(numbers["total"][0] for numbers in counted[2]) == report["instructions"]
 
 

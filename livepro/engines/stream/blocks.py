@@ -231,9 +231,9 @@ class StreamBlocks:
         self.addresses.append(address)
         return self._made.made(StreamBlock(number, address, tuple(accesses)))
 
-    def number_of(self, address: int, code: bytes) -> int | None:
-        """The number of a block, None for one that is not known."""
-        return self._known.get((address, code))
+    def number_of(self, address: int, code: bytes) -> int:
+        """The number of a block. Raises KeyError for one that is not known."""
+        return self._known[address, code]
 
     def tables(self) -> StaticTables:
         """The arrays as they are now; what is in them stays as it is."""
@@ -303,23 +303,6 @@ class StreamBlocks:
         self.sizes += sizes
         self.addresses += pcs
         return numbers
-
-
-def executed_instructions(
-    tables: StaticTables,
-    numbers: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    partial: Sequence[tuple[int, int, int]],
-) -> npt.NDArray[np.int64]:
-    """How often each instruction was executed, if the blocks `numbers` were whole so many `times`, and of
-    others the first k instructions: `partial` has their numbers, k, and how often."""
-    whole = np.zeros(tables.known, np.int64)
-    np.add.at(whole, numbers, times)
-    out = np.repeat(whole, np.diff(tables.first[: tables.known + 1]))
-    for number, count, often in partial:
-        begin = int(tables.first[number])
-        out[begin : begin + count] += often
-    return out
 
 
 def ranges(at: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,18 @@ from livepro.tracee import TracedThread
 
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
-Partial = list[tuple[int, int, int]]
+
+
+class Executed(NamedTuple):
+    """How often a thread has executed blocks, each known by its address and its bytes: whole `times` (int64);
+    and of `partial` (which one, k, times) the first k instructions, and no more."""
+
+    addresses: Sequence[int]
+    codes: Sequence[bytes]
+    sizes: Sequence[bytes]
+    """Of the instructions of each, in bytes."""
+    times: Numbers
+    partial: Sequence[tuple[int, int, int]]
 
 
 class StreamImage:
@@ -49,8 +61,8 @@ class Sink(Protocol):
     def end(self, thread: StreamThread) -> None:
         """A thread has ended, or is not recorded any longer."""
 
-    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
-        """How often a thread that has ended has executed blocks, if its stream was filtered."""
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
+        """What a thread that has ended has executed, if its stream does not say it: if that was filtered."""
 
 
 _ALL_CHUNKS = 8 << 20
@@ -109,10 +121,9 @@ class Recorder:
         self._running -= 1
         self.sink.end(thread)
 
-    def executed(self, thread: StreamThread, numbers: Numbers, times: Numbers, partial: Partial) -> None:
-        """Tell the sink how often a thread whose stream is filtered has executed blocks (int64, both): whole,
-        and of `partial` (number, k, times) the first k instructions."""
-        self.sink.executed(thread, numbers, times, partial)
+    def executed(self, thread: StreamThread, blocks: Executed) -> None:
+        """Tell the sink what a thread whose stream is filtered has executed."""
+        self.sink.executed(thread, blocks)
 
     def deliver(self, thread: StreamThread, words: Words) -> None:
         """Give the sink the next whole records of a thread."""

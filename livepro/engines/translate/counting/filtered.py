@@ -223,5 +223,4 @@ class FilteredTrace:
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""
-        found = executions(self._space, self._blocks, self._isa, counts)
-        self._recorder.executed(self._stream, *found)
+        self._recorder.executed(self._stream, executions(self._space, counts))

@@ -32,7 +32,6 @@ class RepeatedTrace:
         self._recorder = recorder
         self._stream = stream
         self._records = records
-        self._isa = isa
         self._space = space
 
     def _has(self, block: Fragment) -> bool:
@@ -75,5 +74,4 @@ class RepeatedTrace:
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""
-        found = executions(self._space, self._records.blocks, self._isa, counts)
-        self._recorder.executed(self._stream, *found)
+        self._recorder.executed(self._stream, executions(self._space, counts))
