@@ -52,3 +52,48 @@ def doubled(keys, values):
 def empty(columns: int, room: int = 1 << 15):
     """Keys and values of a table without entries."""
     return np.full(room, EMPTY, np.int64), np.zeros((room, columns), np.int64)
+
+
+ROW_BITS = 3
+"""A row of a table of `rows` has 2**3 numbers, the first is its key: one line of most caches."""
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def row_of(table, key):
+    """Where the row of `key` begins, or the free one where it would be put."""
+    mask = (len(table) >> ROW_BITS) - 1
+    at = (key * MULTIPLIER >> 29) & mask
+    while True:
+        row = np.uint64(at << ROW_BITS)
+        if table[row] == key or table[row] == EMPTY:
+            return row
+        at = (at + 1) & mask
+
+
+@njit(nogil=True, cache=True)
+def clear(table):
+    """Forget all rows."""
+    for at in range(0, len(table), 1 << ROW_BITS):
+        table[at] = EMPTY
+        for n in range(1, 1 << ROW_BITS):
+            table[at + n] = 0
+
+
+@njit(nogil=True, cache=True)
+def more_rows(table):
+    """A table of twice the size with the same rows."""
+    out = np.empty(2 * len(table), np.int64)
+    clear(out)
+    for at in range(0, len(table), 1 << ROW_BITS):
+        if table[at] != EMPTY:
+            row = row_of(out, table[at])
+            for n in range(1 << ROW_BITS):
+                out[row + np.uint64(n)] = table[at + n]
+    return out
+
+
+def rows(room: int = 1 << 15):
+    """A table of so many rows, all of them free: key and numbers are in one line of a cache."""
+    table = np.empty(room << ROW_BITS, np.int64)
+    clear(table)
+    return table

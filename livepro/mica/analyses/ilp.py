@@ -8,8 +8,8 @@ Instructions leave in order: the head is the first one that begins at the clock 
 later than one after the latest begin so far, so that the first instruction to begin at a time can be noted as
 it comes, and the new head is looked up, without a branch that would be hard to predict.
 
-The loop has four windows side by side, written out, so that their times are in registers. Windows that
-nobody asked for repeat the last one.
+The loop has four windows side by side, written out, so that their times are in registers; what is said of a
+block of memory is in one row for all. Windows that nobody asked for repeat the last one.
 """
 
 # mypy: ignore-errors
@@ -19,16 +19,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from livepro.events.pointers import borrowed
 from livepro.events.spans.feeding import Slice
 from livepro.events.spans.operand import WRITE, instruction_of, size_of, slot_of
-from livepro.events.structures.tables import EMPTY, doubled, empty, find, full
+from livepro.events.structures.tables import ROW_BITS, clear, full, more_rows, row_of, rows
 from livepro.mica.analyses.base import Analysis
 from livepro.mica.facts import FIRST, Facts
 from livepro.mica.settings import Settings
 
 LANES = 4
 """Windows side by side."""
-_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)  # an unsigned index needs no test for being negative
+U = np.uint64  # an unsigned index needs no test for being negative
+_1, _2, _3, _4 = U(1), U(2), U(3), U(4)
 _LARGEST_OPERAND = 64
 """Bytes of the largest operand of an instruction whose block is a span with others: a block of memory each,
 at most. (Larger areas are spans of their own, of no more than MOST_KEYS bytes.)"""
@@ -38,10 +40,19 @@ at most. (Larger areas are spans of their own, of no more than MOST_KEYS bytes.)
 def consume(
     begins, ends, operands_at, addresses, operands, begin, stop,
     reads_at, writes_at, registers, registers_of, shift,
-    windows, clock, fills, latest, tail_at, first_at, available, keys, values, used,
+    windows, clock, fills, latest, tail_at, first_at, available, table, used,
 ):  # fmt: skip
     """`first_at` has the number of the first instruction that begins at a time (by time, modulo), `latest`
-    the latest time at which one has begun."""
+    the latest time at which one has begun; `table` a row for each block of memory (`tables.row_of`)."""
+    begins, ends, operands_at = borrowed(begins), borrowed(ends), borrowed(operands_at)
+    addresses, operands, reads_at = borrowed(addresses), borrowed(operands), borrowed(reads_at)
+    writes_at, registers, registers_of = borrowed(writes_at), borrowed(registers), borrowed(registers_of)
+    first_at, available, table, used = (
+        borrowed(first_at),
+        borrowed(available),
+        borrowed(table),
+        borrowed(used),
+    )
     length = len(first_at) // LANES
     mask = length - 1
     tail = tail_at[0]
@@ -50,75 +61,72 @@ def consume(
     f0, f1, f2, f3 = fills[0], fills[1], fills[2], fills[3]
     m0, m1, m2, m3 = latest[0], latest[1], latest[2], latest[3]
     goes_on = stop
-    for s in range(begin, stop):
-        o, last = operands_at[s], operands_at[s + 1]
-        if full(len(keys), used[0] + _LARGEST_OPERAND * (last - o)):
-            goes_on = s
+    for s in range(U(begin), U(stop)):
+        o, last = U(operands_at[s]), U(operands_at[s + _1])
+        if full(len(table) >> ROW_BITS, used[0] + _LARGEST_OPERAND * (last - o)):
+            goes_on = np.int64(s)
             break
-        for i in range(begins[s], ends[s]):
+        for i in range(U(begins[s]), U(ends[s])):
             s0, s1, s2, s3 = c0, c1, c2, c3
             # Two registers read and one written, of which some stand for nothing; the others are rare.
             usual = registers_of[i]
-            register = np.uint64(LANES * (usual & 0xFFFF))
+            register = U(LANES * (usual & 0xFFFF))
             s0 = max(s0, available[register])
             s1 = max(s1, available[register + _1])
             s2 = max(s2, available[register + _2])
             s3 = max(s3, available[register + _3])
-            register = np.uint64(LANES * (usual >> 16 & 0xFFFF))
+            register = U(LANES * (usual >> 16 & 0xFFFF))
             s0 = max(s0, available[register])
             s1 = max(s1, available[register + _1])
             s2 = max(s2, available[register + _2])
             s3 = max(s3, available[register + _3])
             if usual >> 48:
-                for r in range(reads_at[i], writes_at[i]):
-                    register = np.uint64(LANES * (registers[r] + FIRST))
+                for r in range(U(reads_at[i]), U(writes_at[i])):
+                    register = U(LANES * (registers[r] + FIRST))
                     s0 = max(s0, available[register])
                     s1 = max(s1, available[register + _1])
                     s2 = max(s2, available[register + _2])
                     s3 = max(s3, available[register + _3])
-            while o < last and instruction_of(operands[o]) == i and slot_of(operands[o]) < WRITE:
+            while o < last and U(instruction_of(operands[o])) == i and slot_of(operands[o]) < WRITE:
                 size = size_of(operands[o])
                 if size > 0:
                     for block in range(addresses[o] >> shift, (addresses[o] + size - 1 >> shift) + 1):
-                        at = find(keys, block)
-                        if keys[at] == block:
-                            row = np.uint64(at)
-                            s0 = max(s0, values[row, 0])
-                            s1 = max(s1, values[row, 1])
-                            s2 = max(s2, values[row, 2])
-                            s3 = max(s3, values[row, 3])
-                o += 1
-            register = np.uint64(LANES * (usual >> 32 & 0xFFFF))
+                        row = row_of(table, block)  # of a block that is not known all zeros follow
+                        s0 = max(s0, table[row + _1])
+                        s1 = max(s1, table[row + _2])
+                        s2 = max(s2, table[row + _3])
+                        s3 = max(s3, table[row + _4])
+                o += _1
+            register = U(LANES * (usual >> 32 & 0xFFFF))
             available[register] = s0 + 1
             available[register + _1] = s1 + 1
             available[register + _2] = s2 + 1
             available[register + _3] = s3 + 1
             if usual >> 48:
-                for r in range(writes_at[i], reads_at[i + 1]):
-                    register = np.uint64(LANES * (registers[r] + FIRST))
+                for r in range(U(writes_at[i]), U(reads_at[i + _1])):
+                    register = U(LANES * (registers[r] + FIRST))
                     available[register] = s0 + 1
                     available[register + _1] = s1 + 1
                     available[register + _2] = s2 + 1
                     available[register + _3] = s3 + 1
-            while o < last and instruction_of(operands[o]) == i:
+            while o < last and U(instruction_of(operands[o])) == i:
                 size = size_of(operands[o])
                 if size > 0:
                     for block in range(addresses[o] >> shift, (addresses[o] + size - 1 >> shift) + 1):
-                        at = find(keys, block)
-                        if keys[at] != block:
-                            keys[at] = block
+                        row = row_of(table, block)
+                        if table[row] != block:
+                            table[row] = block
                             used[0] += 1
-                        row = np.uint64(at)
-                        values[row, 0] = s0 + 1
-                        values[row, 1] = s1 + 1
-                        values[row, 2] = s2 + 1
-                        values[row, 3] = s3 + 1
-                o += 1
+                        table[row + _1] = s0 + 1
+                        table[row + _2] = s1 + 1
+                        table[row + _3] = s2 + 1
+                        table[row + _4] = s3 + 1
+                o += _1
             # (What is noted for the time behind the latest holds once something begins there.)
-            first_at[np.uint64(m0 + 1 & mask)] = tail
-            first_at[np.uint64((m1 + 1 & mask) + length)] = tail
-            first_at[np.uint64((m2 + 1 & mask) + 2 * length)] = tail
-            first_at[np.uint64((m3 + 1 & mask) + 3 * length)] = tail
+            first_at[U(m0 + 1 & mask)] = tail
+            first_at[U((m1 + 1 & mask) + length)] = tail
+            first_at[U((m2 + 1 & mask) + 2 * length)] = tail
+            first_at[U((m3 + 1 & mask) + 3 * length)] = tail
             m0 += s0 > m0
             m1 += s1 > m1
             m2 += s2 > m2
@@ -126,16 +134,16 @@ def consume(
             tail += 1
             if tail == f0:
                 c0 += 1
-                f0 = w0 + (first_at[np.uint64(c0 & mask)] if c0 <= m0 else tail)
+                f0 = w0 + (first_at[U(c0 & mask)] if c0 <= m0 else tail)
             if tail == f1:
                 c1 += 1
-                f1 = w1 + (first_at[np.uint64((c1 & mask) + length)] if c1 <= m1 else tail)
+                f1 = w1 + (first_at[U((c1 & mask) + length)] if c1 <= m1 else tail)
             if tail == f2:
                 c2 += 1
-                f2 = w2 + (first_at[np.uint64((c2 & mask) + 2 * length)] if c2 <= m2 else tail)
+                f2 = w2 + (first_at[U((c2 & mask) + 2 * length)] if c2 <= m2 else tail)
             if tail == f3:
                 c3 += 1
-                f3 = w3 + (first_at[np.uint64((c3 & mask) + 3 * length)] if c3 <= m3 else tail)
+                f3 = w3 + (first_at[U((c3 & mask) + 3 * length)] if c3 <= m3 else tail)
     tail_at[0] = tail
     clock[0], clock[1], clock[2], clock[3] = c0, c1, c2, c3
     fills[0], fills[1], fills[2], fills[3] = f0, f1, f2, f3
@@ -146,7 +154,7 @@ def consume(
 class Ilp(Analysis):
     """Cycles in at most LANES windows of several sizes. Values: a number of cycles for each window."""
 
-    effort = 30
+    effort = 25
 
     def __init__(self, settings: Settings, windows: tuple[int, ...]) -> None:
         self._shift = settings.block_size
@@ -160,7 +168,7 @@ class Ilp(Analysis):
         # Times from the clock to one behind the latest, which a window's longest chain is ahead.
         self._first_at = np.zeros(LANES << (max(windows) + 1).bit_length(), np.int64)
         self._available = np.zeros(64 * LANES, np.int64)
-        self._table = empty(LANES)
+        self._table = rows()
         self._used = np.zeros(1, np.int64)
 
     def see(self, part: Slice, facts: Facts) -> None:
@@ -175,11 +183,11 @@ class Ilp(Analysis):
                 *(at, part.end),
                 *(facts.reads_at, facts.writes_at, facts.registers, facts.usual, self._shift),
                 *(self._windows, self._clock, self._fills, self._latest, self._tail, self._first_at),
-                *(self._available, *self._table, self._used),
+                *(self._available, self._table, self._used),
             )
             if at == part.end:
                 break
-            self._table = doubled(*self._table)
+            self._table = more_rows(self._table)
 
     def values(self) -> list[int]:
         return (self._clock - self._began)[: self._asked].tolist()
@@ -187,5 +195,5 @@ class Ilp(Analysis):
     def next_interval(self) -> None:
         self._began[:] = self._clock
         if self._used[0]:
-            self._table[0][:] = EMPTY
+            clear(self._table)
             self._used[0] = 0
