@@ -13,6 +13,7 @@ from __future__ import annotations
 from numba import njit
 
 from livepro.cachesim.simulating import set_misses
+from livepro.events.pointers import borrowed
 from livepro.events.spans.operand import instruction_of, size_of
 from livepro.events.structures.recency import room, use
 
@@ -33,6 +34,9 @@ def classify(
     """Access lines: count in `counts` by instruction, in `totals` altogether, and in `distances`, at n, the
     accesses whose distance has n bits. Returns the operand to go on with, once there is room for more."""
     lines = (mask + 1) * ways
+    state, front, tree, bits = borrowed(state), borrowed(front), borrowed(tree), borrowed(bits)
+    blocks, keys, values = borrowed(blocks), borrowed(keys), borrowed(values)
+    tags, counts, totals = borrowed(tags), borrowed(counts), borrowed(totals)
     for o in range(begin, stop):
         if not room(state, len(blocks), len(keys)):
             return o

@@ -1,9 +1,10 @@
 """Which blocks of memory were used last, and how many others since (LRU stack distances).
 
-The blocks used last are in a short list, most recent first; the older ones have a time each, when they left
-that list. A bit for each time says whether it still is some block's; a Fenwick tree over words of bits
-counts those of the words that are full of times. So a distance costs at most the length of the list and the
-logarithm of the number of blocks.
+The blocks used last are in a short list, in any order, each with the number of its last use: processors
+compare with many at once, and to keep the list in order would have each use wait for the one before. The
+older ones have a time each, when they left that list. A bit for each time says whether it still is some
+block's; a Fenwick tree over words of bits counts those of the words that are full of times. So a distance
+costs at most the length of the list and the logarithm of the number of blocks.
 """
 
 # mypy: ignore-errors
@@ -15,10 +16,12 @@ from numba import njit
 
 from livepro.events.structures.tables import EMPTY, MOST_KEYS, doubled, empty, find, full
 
+U = np.uint64  # an unsigned index needs no test for being negative
 FRONT = 16
-"""Length of the list of the blocks used last."""
-LISTED, TIME, STORED, KEYS = range(4)
-"""Of the state: blocks in the list, the latest time, blocks that have one, blocks that are known."""
+"""Length of the list of the blocks used last; behind them are the numbers of their last uses."""
+LISTED, TIME, STORED, KEYS, NOW, LATEST = range(6)
+"""Of the state: blocks in the list, the latest time, blocks that have one, blocks that are known, how many
+uses there were but for those of the same block again, and the block used last."""
 
 
 @njit(nogil=True, cache=True)
@@ -82,47 +85,55 @@ def room(state, blocks, keys):
 @njit(nogil=True, cache=True, forceinline=True)
 def use(block, state, front, tree, bits, blocks, keys, values):
     """Use a block: how many others have been used since it was used before, -1 if it never was."""
-    listed = state[LISTED]
-    place = 0
-    while place < listed and front[place] != block:
-        place += 1
-    distance = place
-    if place == listed:
-        at = find(keys, block)
-        time = values[at, 0] if keys[at] == block else 0
-        if time == 0:
-            distance = -1
-        else:
-            word, bit = time >> 5, time & 31
-            distance = listed + state[STORED] - upto(tree, word)
-            distance -= ones(bits[word] & (2 << bit) - 1)
-            bits[word] &= ~(1 << bit)
-            if word < state[TIME] >> 5:
-                add(tree, word + 1, -1)
-            blocks[time] = EMPTY
-            values[at, 0] = 0
-            state[STORED] -= 1
-        if listed < FRONT:
-            state[LISTED] += 1
-        else:  # the last of the list becomes the most recent of the others
-            place = listed - 1
-            leaving = front[place]
-            state[TIME] += 1
-            state[STORED] += 1
-            time = state[TIME]
-            if time & 31 == 0:  # the word before is full of times
-                add(tree, time >> 5, ones(bits[(time >> 5) - 1]))
-            bits[time >> 5] |= 1 << (time & 31)
-            blocks[time] = leaving
-            at = find(keys, leaving)
-            if keys[at] != leaving:
-                keys[at] = leaving
-                state[KEYS] += 1
-            values[at, 0] = time
-    while place > 0:
-        front[place] = front[place - 1]
-        place -= 1
-    front[0] = block
+    if block == state[LATEST]:
+        return 0
+    now, listed = state[NOW] + 1, state[LISTED]
+    state[NOW], state[LATEST] = now, block
+    place = -1
+    for n in range(FRONT):
+        place = max(place, n if front[U(n)] == block else -1)
+    if place >= 0:
+        before, distance = front[U(FRONT + place)], 0
+        for n in range(FRONT):
+            distance += front[U(FRONT + n)] > before
+        front[U(FRONT + place)] = now
+        return distance
+    at = find(keys, block)
+    time = values[at, 0] if keys[at] == block else 0
+    if time == 0:
+        distance = -1
+    else:
+        word, bit = time >> 5, time & 31
+        distance = listed + state[STORED] - upto(tree, word)
+        distance -= ones(bits[word] & (2 << bit) - 1)
+        bits[word] &= ~(1 << bit)
+        if word < state[TIME] >> 5:
+            add(tree, word + 1, -1)
+        blocks[time] = EMPTY
+        values[at, 0] = 0
+        state[STORED] -= 1
+    oldest = now
+    for n in range(FRONT):
+        oldest = min(oldest, front[U(FRONT + n)])
+    for n in range(FRONT):
+        place = max(place, n if front[U(FRONT + n)] == oldest else -1)
+    leaving = front[U(place)]
+    front[U(place)], front[U(FRONT + place)] = block, now
+    if listed < FRONT:
+        state[LISTED] += 1
+    else:  # the one of the list used longest ago becomes the most recent of the others
+        state[TIME] += 1
+        state[STORED] += 1
+        time = state[TIME]
+        if time & 31 == 0:  # the word before is full of times
+            add(tree, time >> 5, ones(bits[(time >> 5) - 1]))
+        bits[time >> 5] |= 1 << (time & 31)
+        blocks[time] = leaving
+        at = find(keys, leaving)
+        if keys[at] != leaving:
+            keys[at] = leaving
+            state[KEYS] += 1
+        values[at, 0] = time
     return distance
 
 
@@ -130,8 +141,8 @@ class Recency:
     """The arrays of `use`, which grow."""
 
     def __init__(self) -> None:
-        self._state = np.zeros(4, np.int64)
-        self._front = np.zeros(FRONT, np.int64)
+        self._state = np.array([0, 0, 0, 0, 0, EMPTY], np.int64)
+        self._front = np.array([EMPTY] * FRONT + [0] * FRONT, np.int64)
         self._times = (np.zeros(1025, np.int64), np.zeros(1024, np.int64), np.full(1 << 15, EMPTY, np.int64))
         self._table = empty(1)
 

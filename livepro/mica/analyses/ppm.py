@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from livepro.events.pointers import borrowed
 from livepro.events.spans.column import grown
 from livepro.events.spans.feeding import Slice
 from livepro.events.structures.tables import EMPTY, MULTIPLIER, full
@@ -121,6 +122,8 @@ def consume(
 ):  # fmt: skip
     """Mostly the highest order of each predictor predicts. Only what is rare is a call: to hand an array to a
     function takes longer than what is to be done."""
+    shared, own_tables, table = borrowed(shared), borrowed(own_tables), borrowed(table)
+    state, by_branch, histories = borrowed(state), borrowed(by_branch), borrowed(histories)
     for e in range(begin, stop):
         if full(len(table), state[1]):
             return e

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from livepro.events.pointers import borrowed
 from livepro.events.spans.feeding import Slice
 from livepro.events.spans.operand import WRITE, size_of, slot_of
 from livepro.events.structures.recency import Recency, room, use
@@ -26,6 +27,9 @@ def consume(
 ):  # fmt: skip
     """Count distances: in `near` up to FULL, in `far` by their power of two if they are greater. Returns the
     operand to go on with, once there is room for more times and keys."""
+    state, front, tree, bits = borrowed(state), borrowed(front), borrowed(tree), borrowed(bits)
+    blocks, keys, values = borrowed(blocks), borrowed(keys), borrowed(values)
+    totals, far, near = borrowed(totals), borrowed(far), borrowed(near)
     for o in range(begin, stop):
         if slot_of(operands[o]) >= WRITE:
             continue

@@ -94,7 +94,8 @@ class Emitter(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Whether copies do nothing but count: they neither record nor count down."""
+        """Whether copies of blocks without rare instructions do nothing but count: they neither record nor
+        count down."""
 
     @property
     def recording(self) -> Records | None:
