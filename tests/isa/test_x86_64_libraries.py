@@ -24,6 +24,7 @@ from livepro.isa.x86_64.simd import SETS
 NUMPY = Path(numpy.__file__).parent
 
 LIBRARIES = {
+    "libc": (Path("/usr/lib/x86_64-linux-gnu"), "libc.so.6"),
     "numpy": (NUMPY, "_core/*.so"),
     "openblas": (NUMPY.parent, "numpy.libs/*openblas*.so*"),
     "libcrypto": (Path("/usr/lib/x86_64-linux-gnu"), "libcrypto.so.*"),
@@ -65,7 +66,7 @@ def distinct_forms(name: str) -> tuple[bytes, ...]:
     """One encoding for each form and kind of operands and mask: what the description depends on,
     where registers, displacements and immediates do not matter."""
     kinds: dict[tuple[int, ...], bytes] = {}
-    for code in sample(name):
+    for code in sorted(sample(name)):  # the same ones in each run
         decoded = Decoder(64, code).decode()
         operands = tuple(decoded.op_kind(i) for i in range(decoded.op_count))
         kinds.setdefault((decoded.code, decoded.op_mask, decoded.has_rep_prefix, *operands), code)

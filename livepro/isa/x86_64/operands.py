@@ -40,6 +40,9 @@ _BY_SIZE = frozenset(
 )
 """What writes such registers as wide as its first operand."""
 
+_NOTHING = frozenset((Mnemonic.NOP, Mnemonic.RESERVEDNOP))
+"""What reads none of its operands (SDM vol. 2, NOP)."""
+
 _INFO = InstructionInfoFactory()
 
 
@@ -90,7 +93,7 @@ def operands_of(instruction: Instruction) -> Operands:
         explicit += 1
         number, access = instruction.op_register(n), info.op_access(n)
         # iced has no access for the sources of `xor eax, eax`.
-        if access in _READS or (access == OpAccess.NONE and instruction.mnemonic != Mnemonic.NOP):
+        if access in _READS or (access == OpAccess.NONE and instruction.mnemonic not in _NOTHING):
             reads[number] = None
             read_wholes.add(whole(number))
         if access in _WRITES:
