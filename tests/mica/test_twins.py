@@ -19,6 +19,7 @@ if platform.machine() != "x86_64":
 from events.test_kernels import MACHINE, stream
 from mica.twins import Twin, events
 
+from livepro import isa
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.events.spans.crew import Crew
 from livepro.events.spans.feeding import CONDITIONAL, Feed
@@ -48,19 +49,38 @@ CODES = tuple(
 )
 
 
-def blocks() -> StreamBlocks:
-    out = StreamBlocks(MACHINE)
-    for number, code in enumerate(CODES):
-        block = MACHINE.decode_block(code, 0x401000 + 0x27 * number)
+AARCH64 = isa.for_machine("aarch64")
+AARCH64_CODES = tuple(
+    b"".join(int(word, 16).to_bytes(4, "little") for word in text.split())
+    for text in (
+        "f9400020 f9000040 d65f03c0",  # ldr x0, [x1]; str x0, [x2]; ret
+        "a9bf7bfd a8c107e0 54000041",  # stp x29, x30, [sp, #-16]!; ldp x0, x1, [sp], #16; b.ne
+        "3dc00020 4e22cc20 b4000040",  # ldr q0, [x1]; fmla v0.4s, v1.4s, v2.4s; cbz x0
+        "4c407000 91000400 37000040",  # ld1 {v0.16b}, [x0]; add x0, x0, #1; tbnz w0, #0
+        "c85f7c20 c8027c20 d61f0060",  # ldxr x0, [x1]; stxr w2, x0, [x1]; br x3
+        "f8200041 c8a07c41 94000002",  # ldadd x0, x1, [x2]; cas x0, x1, [x2]; bl
+        "2b020020 9a820020 14000002",  # adds w0, w1, w2; csel x0, x1, x2, eq; b
+        "2518e3e0 a540a000 54000044",  # ptrue p0.b; ld1w {z0.s}, p0/z, [x0]; b.mi
+    )
+)
+
+
+def blocks(machine: Any = MACHINE, codes: tuple[bytes, ...] = CODES) -> StreamBlocks:
+    out = StreamBlocks(machine)
+    for number, code in enumerate(codes):
+        block = machine.decode_block(code, 0x401000 + (0x27 if machine is MACHINE else 0x40) * number)
+        assert block.code == code
         sizes = bytes(b - a for a, b in zip(block.addresses, block.addresses[1:], strict=False))
         out.block(block.address, block.code, sizes, block.flows, block.target or 0)
     return out
 
 
-def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> Characterised:
+def measured(
+    known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15, machine: Any = MACHINE
+) -> Characterised:
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
     # Side by side where there are more than a few events.
-    facts, turns = Facts(MACHINE, known, asked.dialect, spec), Turns(room)
+    facts, turns = Facts(machine, known, asked.dialect, spec), Turns(room)
     kind = ReadingThread if reads_alone(asked) else Characterised
     out = kind(
         *(asked, facts, Crew(2, worth=64)),
@@ -72,13 +92,15 @@ def measured(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int 
     return out
 
 
-def compare(known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15) -> None:
+def compare(
+    known: StreamBlocks, chunks: list[Any], asked: Settings, room: int = 1 << 15, machine: Any = MACHINE
+) -> None:
     """That both tell the same of a stream."""
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
     words = [int(word) for chunk in chunks for word in chunk]
     mica = asked.dialect is MicaDialect.MICA
-    twin = Twin(MACHINE, asked, spec).run(events(MACHINE, known, words, mica))
-    mine = measured(known, chunks, asked, room)
+    twin = Twin(machine, asked, spec).run(events(machine, known, words, mica))
+    mine = measured(known, chunks, asked, room, machine)
     if asked.interval_size:
         assert [(i.instructions, i.events) for i in mine.intervals] == [t[:2] for t in twin.intervals]
         for interval, (_, _, values) in zip(mine.intervals, twin.intervals, strict=True):
@@ -122,6 +144,15 @@ def test_equal_on_a_long_random_stream(dialect: MicaDialect, size: int) -> None:
     known = blocks()
     asked = Settings(ANALYSES, interval_size=size, ilp_size=5, dialect=dialect)
     compare(known, [stream(known, 300, seed) for seed in range(5)], asked)
+
+
+@pytest.mark.parametrize("dialect", list(MicaDialect))
+@pytest.mark.parametrize("analyses", [ANALYSES, *((name,) for name in READERS)], ids="+".join)
+def test_equal_on_streams_of_aarch64(analyses: tuple[str, ...], dialect: MicaDialect) -> None:
+    known = blocks(AARCH64, AARCH64_CODES)
+    for seed in range(10):
+        asked = Settings(analyses, interval_size=(0, 40)[seed % 2], ilp_size=7, dialect=dialect)
+        compare(known, [stream(known, 60, seed + n) for n in range(3)], asked, machine=AARCH64)
 
 
 def test_equal_where_the_arrays_of_events_are_short() -> None:
