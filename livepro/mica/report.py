@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from livepro.mica.metrics import AGES, STRIDES, WINDOWS
+from livepro.mica.metrics import AGES, PREDICTORS, STRIDES, WINDOWS
 
 _BAR = 30
+_MOST = 8
+"""Functions shown."""
+_TWELVE = PREDICTORS.index("GAs h=12")
 
 
 def lines(result: Mapping[str, Any]) -> Iterator[str]:
@@ -17,6 +21,9 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     for name, numbers in total["values"].items():
         yield ""
         yield from _SECTIONS[name](numbers, total["events"], settings)
+    if len(result["functions"]) > 1:
+        yield ""
+        yield from _functions(result["functions"], total["events"])
     threads = result["threads"]
     if len(threads) > 1:
         yield ""
@@ -27,6 +34,27 @@ def lines(result: Mapping[str, Any]) -> Iterator[str]:
     if intervals:
         yield ""
         yield f"{intervals:,} intervals of {settings['interval_size']:,} instructions"
+
+
+def _functions(functions: Sequence[Mapping[str, Any]], events: int) -> Iterator[str]:
+    """The first ones, with what is known of each."""
+    columns: dict[str, tuple[str, Callable[[Any, Mapping[str, Any]], str]]] = {
+        "events": ("instructions", lambda number, row: f"{number:,} {_share(number, events)}"),
+        "ppm": ("mispredicted", lambda missed, row: _share(missed[_TWELVE], row["branches"])),
+        "stride": ("accesses", lambda counts, row: f"{counts[0] + counts[15]:,}"),
+        "memfootprint": ("data blocks", lambda counts, row: f"{counts[0]:,}"),
+    }
+    known = [name for name in columns if name in functions[0]]
+    rows = [[columns[name][0] for name in known] + ["function"]]
+    for row in functions[:_MOST]:
+        place = f"{row['function'] or '(no symbol)'}  {PurePath(row['module']).name}".rstrip()
+        rows.append([columns[name][1](row[name], row) for name in known] + [place])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    yield f"Functions  {min(_MOST, len(functions))} of {len(functions):,}"
+    for *cells, place in rows:
+        yield "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) + f"  {place}"
+    if "ppm" in known:
+        yield "  mispredicted: conditional branches, by GAs with a history of 12"
 
 
 def _share(number: int, of: int) -> str:
