@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from livepro.engines.stream.blocks import StreamBlock, StreamBlocks
 from livepro.engines.stream.filtering import ENTRY, FETCH, NO_CODE, PLACE_SHIFT, TAG_SHIFT, Filter
 from livepro.engines.stream.recorder import Recorder, StreamThread
@@ -19,15 +17,14 @@ from livepro.engines.stream.stepping import StoppedMachine
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.counting.chunk import Chunk
 from livepro.engines.translate.counting.executions import executions
-from livepro.engines.translate.counting.recorded import LARGEST
 from livepro.engines.translate.translator.backend import Words
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.window import Counts
 from livepro.isa.access import ALL_64, Access, Pattern
 from livepro.isa.base import Isa
 
-_AT = layout.RECORD // 8
 _NUMBER = (1 << PLACE_SHIFT) - 1
 _TAG = (1 << 64 - TAG_SHIFT) - 1
 
@@ -51,6 +48,7 @@ class FilteredTrace:
     ) -> None:
         self._recorder = recorder
         self._stream = stream
+        self._chunk = Chunk(recorder, stream, words)
         self._blocks = blocks
         self._words = words
         self._isa = isa
@@ -58,22 +56,12 @@ class FilteredTrace:
         self._filter = filter
         self._repeating: Any = None
         self._stepped: tuple[StreamBlock, int, Stepped] | None = None
-        self._begin = self._first
-        words[_AT] = self._begin * 8
         entries, at = space.emitter.entries, space.memory.entries.start
         assert entries is not None
         for where, start in zip(layout.RECORDERS, entries.starts, strict=True):
             words[where // 8] = at + start
         words[layout.ENTRY_LINES // 8] = filter.data.line | filter.data.slots << 32
         self._forget()
-
-    @property
-    def _first(self) -> int:
-        return layout.RECORDS_END // 8 - min(self._recorder.share, LARGEST)
-
-    @property
-    def _end(self) -> int:
-        return int(self._words[_AT]) // 8
 
     def _of(self, block: Fragment) -> StreamBlock:
         source = block.source
@@ -90,20 +78,14 @@ class FilteredTrace:
         self._words[first : first + code.slots * code.line // 8 : code.line // 8] = NO_CODE
 
     def _append(self, number: int, place: int, value: int = 0) -> None:
-        end = self._end
-        if (end + ENTRY) * 8 > layout.RECORDS_END:
+        if not self._chunk.room(ENTRY):
             self._empty()
-            end = self._end
-        self._words[end] = number | place << PLACE_SHIFT
-        self._words[end + 1] = value & ALL_64
-        self._words[_AT] = (end + ENTRY) * 8
+        self._chunk.append((number | place << PLACE_SHIFT, value & ALL_64))
 
     def _empty(self) -> None:
         """Give the sink all entries. Others may have a turn before the next ones: they may access these
         caches."""
-        self._recorder.deliver(self._stream, self._words[self._begin : self._end].copy())
-        self._begin = self._first
-        self._words[_AT] = self._begin * 8
+        self._chunk.deliver()
         self._forget()
 
     # -- what the engine tells
@@ -171,10 +153,10 @@ class FilteredTrace:
         accesses = known.accesses[index]
         if not accesses or accesses[0].pattern is not Pattern.STRING:
             return False
-        word, end = 1 + known.words(index), self._end
-        begun = end - len(accesses) * ENTRY
+        word, chunk = 1 + known.words(index), self._chunk
+        begun = chunk.end - len(accesses) * ENTRY
         for n, access in enumerate(accesses):
-            if begun < self._begin or int(self._words[begun + n * ENTRY]) != (
+            if begun < chunk.begin or int(self._words[begun + n * ENTRY]) != (
                 known.number | word + n * access.words << PLACE_SHIFT
             ):
                 return False
@@ -191,16 +173,17 @@ class FilteredTrace:
         if told is None or count == len(known.accesses):
             return
         execution = told + (not counted) & _TAG
-        first, end = 1 + known.words(count), self._end
-        while end - ENTRY >= self._begin:
+        first, chunk = 1 + known.words(count), self._chunk
+        end = chunk.end
+        while end - ENTRY >= chunk.begin:
             head, value = int(self._words[end - ENTRY]), int(self._words[end - ENTRY + 1])
             place = head >> PLACE_SHIFT
             mine = place == FETCH | count or (not place & FETCH and place >= first)
             if head & _NUMBER != known.number or not mine or value >> TAG_SHIFT != execution:
                 break
             end -= ENTRY
-        if end != self._end:
-            self._words[_AT] = end * 8
+        if end != chunk.end:
+            chunk.end = end
             self._forget()
 
     def _execution(self, block: Fragment) -> int | None:
@@ -218,8 +201,7 @@ class FilteredTrace:
 
     def end(self) -> None:
         """The thread has ended, or is let go: all its entries are there."""
-        self._recorder.deliver(self._stream, np.array(self._words[self._begin : self._end]))
-        self._recorder.end(self._stream)
+        self._chunk.close()
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""

@@ -9,22 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from livepro.engines.stream import GOES_ON, INTERRUPTED, PARTIAL, head
 from livepro.engines.stream.blocks import StreamBlock, StreamBlocks
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.stream.stepping import StoppedMachine
-from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.counting.chunk import Chunk
 from livepro.engines.translate.translator.backend import Words
 from livepro.engines.window import Counts
 from livepro.isa.access import Access, Pattern
 from livepro.isa.base import Isa
-
-_AT = layout.RECORD // 8
-LARGEST = 1 << 20
-"""Words of a chunk: `layout.RECORDS_END` says how far down it may reach."""
 
 
 class TranslateTrace:
@@ -33,27 +27,13 @@ class TranslateTrace:
     def __init__(
         self, recorder: Recorder, stream: StreamThread, blocks: StreamBlocks, words: Words, isa: Isa
     ) -> None:
-        self._recorder = recorder
-        self._stream = stream
+        self._chunk = Chunk(recorder, stream, words)
+        self._thread = stream.thread
         self._blocks = blocks
-        self._words = words
         self._isa = isa
         self._recorded: bool | None = None
         self._repeating: Any = None
         self._stepped: tuple[Fragment, int, list[tuple[Access, list[int]]]] | None = None
-        self._begin = self._first
-        words[_AT] = self._begin * 8
-
-    # -- the records in the area, as indices into `words`
-
-    @property
-    def _first(self) -> int:
-        """Where a chunk that is begun now begins."""
-        return layout.RECORDS_END // 8 - min(self._recorder.share, LARGEST)
-
-    @property
-    def _end(self) -> int:
-        return int(self._words[_AT]) // 8
 
     def _of(self, block: Fragment) -> StreamBlock:
         source = block.source
@@ -61,27 +41,16 @@ class TranslateTrace:
         return self._blocks.block(source.pc, source.code, source.steps(), flows, source.target)
 
     def _append(self, words: list[int]) -> None:
-        end = self._end
-        if (end + len(words)) * 8 > layout.RECORDS_END:
-            self._empty(end)
-            end = self._end
-        self._words[end : end + len(words)] = words
-        self._words[_AT] = (end + len(words)) * 8
-
-    def _empty(self, end: int) -> None:
-        """Give the sink the records up to `end`; what is behind moves to the front."""
-        rest = self._words[end : self._end].copy()
-        self._recorder.deliver(self._stream, self._words[self._begin : end].copy())
-        self._begin = self._first
-        self._words[self._begin : self._begin + len(rest)] = rest
-        self._words[_AT] = (self._begin + len(rest)) * 8
+        if not self._chunk.room(len(words)):
+            self._chunk.deliver()
+        self._chunk.append(words)
 
     # -- what the engine tells
 
     def full(self, block: Fragment | None) -> None:
         """The chunk is full; the thread is at the start of `block`, whose record has been begun."""
         assert block is not None
-        self._empty(self._end - 1 - self._of(block).words(len(block.source.facts)))
+        self._chunk.deliver(self._chunk.end - 1 - self._of(block).words(len(block.source.facts)))
 
     def exits_at(self, block: Fragment, pc: int) -> None:
         """The thread ends in the copy of `block`, maybe between its record and its counter."""
@@ -96,7 +65,7 @@ class TranslateTrace:
         accesses = self._of(block).accesses[index]
         self._stepped = None
         if accesses:
-            machine = StoppedMachine(self._stream.thread, registers(), self._isa.vector_registers)
+            machine = StoppedMachine(self._thread, registers(), self._isa.vector_registers)
             found = [(access, self._isa.access_words(access, machine)) for access in accesses]
             self._stepped = (block, index, found)
 
@@ -108,8 +77,7 @@ class TranslateTrace:
         block, index, _ = self._stepped
         known = self._of(block)
         words = self._step_words(registers())
-        at = self._end - known.words(len(known.accesses)) + known.words(index)
-        self._words[at : at + len(words)] = words
+        self._chunk.put(self._chunk.end - known.words(len(known.accesses)) + known.words(index), words)
         self._stepped = None
 
     def _step_words(self, registers: Any) -> list[int]:
@@ -136,11 +104,12 @@ class TranslateTrace:
                 stepped = None
             if count == length:
                 return
-            at = self._end - known.words(length)
-            self._words[_AT] = (at - 1) * 8
-            words = self._words[at : at + known.words(count)].tolist()
+            chunk = self._chunk
+            at = chunk.end - known.words(length)
+            chunk.end = at - 1
+            words = chunk.part(at, at + known.words(count))
             if repeating is not None and known.accesses[count]:
-                first = self._words[at + len(words) : at + known.words(count + 1)].tolist()
+                first = chunk.part(at + len(words), at + known.words(count + 1))
                 found, place = [], 0
                 for access in known.accesses[count]:
                     found.append((access, first[place : place + access.words]))
@@ -171,8 +140,7 @@ class TranslateTrace:
 
     def end(self) -> None:
         """The thread has ended, or is let go: all its records are whole."""
-        self._recorder.deliver(self._stream, np.array(self._words[self._begin : self._end]))
-        self._recorder.end(self._stream)
+        self._chunk.close()
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed: its records say it, too."""

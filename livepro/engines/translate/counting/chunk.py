@@ -1,0 +1,72 @@
+"""The words of a thread's event stream that are in its area: it writes them, the tracer completes them, and
+the sink is given all of them when there is no room for more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from livepro.engines.stream.recorder import Recorder, StreamThread
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.backend import Words
+
+_AT = layout.RECORD // 8
+LARGEST = 1 << 20
+"""Words of a chunk: `layout.RECORDS_END` says how far down it may reach."""
+
+
+class Chunk:
+    """A thread's chunk in its area (`words`); places are indices into that. It is as large as the recorder's
+    share is when it is begun."""
+
+    def __init__(self, recorder: Recorder, stream: StreamThread, words: Words) -> None:
+        self._recorder = recorder
+        self._stream = stream
+        self._words = words
+        self._start()
+
+    def _start(self) -> None:
+        self.begin = layout.RECORDS_END // 8 - min(self._recorder.share, LARGEST)
+        """Where it begins."""
+        self.end = self.begin
+
+    @property
+    def end(self) -> int:
+        """Where the next words go."""
+        return int(self._words[_AT]) // 8
+
+    @end.setter
+    def end(self, place: int) -> None:
+        self._words[_AT] = place * 8
+
+    def room(self, words: int) -> bool:
+        """Whether there is room for so many more."""
+        return (self.end + words) * 8 <= layout.RECORDS_END
+
+    def part(self, begin: int, end: int) -> list[int]:
+        """The words between two places."""
+        found: list[int] = self._words[begin:end].tolist()
+        return found
+
+    def put(self, place: int, words: Sequence[int]) -> None:
+        """Write words where there are some already."""
+        self._words[place : place + len(words)] = words
+
+    def append(self, words: Sequence[int]) -> None:
+        """Add words, for which there is room."""
+        end = self.end
+        self.put(end, words)
+        self.end = end + len(words)
+
+    def deliver(self, upto: int | None = None) -> None:
+        """Give the sink the words up to a place (all of them), and begin anew with those behind it."""
+        place = self.end if upto is None else upto
+        rest = self._words[place : self.end].copy()
+        self._recorder.deliver(self._stream, self._words[self.begin : place].copy())
+        self._start()
+        self._words[self.begin : self.begin + len(rest)] = rest
+        self.end = self.begin + len(rest)
+
+    def close(self) -> None:
+        """The stream has ended: give the sink what is left."""
+        self._recorder.deliver(self._stream, self._words[self.begin : self.end].copy())
+        self._recorder.end(self._stream)
