@@ -19,8 +19,8 @@ GROUP, INSTRUCTION, BITS = range(3)
 USED, LOST = range(2)
 """Of the state: rows in use, and whether something found no room."""
 UNIT_BITS = 6
-MOST = 1 << 22
-"""Rows: 128 MiB."""
+MOST = 1 << 21
+"""Rows: 64 MiB."""
 _SPARE = 256  # rows that one access may take: 12,288 units of one byte, see `tables.MOST_KEYS`
 _OTHER = 0x2545F4914F6CDD1D  # an odd number (Vigna, xorshift64*), for the instruction's part of a row's place
 
