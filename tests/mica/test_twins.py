@@ -22,8 +22,9 @@ from mica.twins import Twin, events
 from livepro import isa
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.events.spans.crew import Crew
-from livepro.events.spans.feeding import CONDITIONAL, Feed
+from livepro.events.spans.feeding import CONDITIONAL
 from livepro.events.spans.flattening import Turns
+from livepro.events.spans.region import Regions
 from livepro.mica.builtin import BUILT_IN
 from livepro.mica.facts import Facts
 from livepro.mica.reading import READERS, ReadingThread, reads_alone
@@ -80,11 +81,12 @@ def measured(
 ) -> Characterised:
     spec = BUILT_IN if asked.dialect is MicaDialect.MICA else None
     # Side by side where there are more than a few events.
-    facts, turns = Facts(machine, known, asked.dialect, spec), Turns(room)
+    facts, turns, regions = Facts(machine, known, asked.dialect, spec), Turns(room), Regions()
+    thread: Any = object()
     kind = ReadingThread if reads_alone(asked) else Characterised
     out = kind(
         *(asked, facts, Crew(2, worth=64)),
-        lambda taker: Feed(taker, facts.listing, turns, CONDITIONAL, asked.interval_size),
+        lambda taker: regions.feed(thread, taker, facts.listing, turns, CONDITIONAL, asked.interval_size),
     )
     for chunk in chunks:
         out.see(chunk.view(np.int64), known.tables())
@@ -132,10 +134,29 @@ def one(seed: int, known: StreamBlocks, room: int = 1 << 15) -> None:
 
 @pytest.mark.parametrize("dialect", list(MicaDialect))
 @pytest.mark.parametrize("name", READERS)
-def test_equal_where_an_analysis_reads_by_itself(name: str, dialect: MicaDialect) -> None:
+@pytest.mark.parametrize("size", [0, 6])
+def test_equal_where_an_analysis_reads_by_itself(name: str, size: int, dialect: MicaDialect) -> None:
+    """With blocks of a byte there are enough for tables to grow in the midst of it."""
     known = blocks()
-    asked = Settings((name,), dialect=dialect)
-    compare(known, [stream(known, 300, seed) for seed in range(5)], asked)
+    asked = Settings((name,), block_size=size, dialect=dialect)
+    compare(known, [stream(known, 300, seed) for seed in range(6)], asked)
+
+
+def test_footprints_by_instruction_while_their_table_grows() -> None:
+    """Large areas that are saved have the table grow, between records that go on where they were."""
+    known, words, turn = blocks(), [], 25
+    for n in range(200):
+        words += [7, 0x10000000 + n * 16384, 0x20000000 + n * 16384, 16384, 0x700000]
+        for _ in range(300):
+            turn += 1
+            words += [0, *(base + 8 * (turn // 50) for base in (0x500000, 0x600000, 0x700000))]
+    chunks = [np.array(words, np.uint64)]
+
+    def touched(*analyses: str) -> set[tuple[int, int, int]]:
+        measure: Any = measured(known, chunks, Settings(analyses, block_size=3)).analyses["memfootprint"]
+        return {tuple(row) for row in measure.touched.tolist()}
+
+    assert touched("memfootprint") == touched("memfootprint", "stride")
 
 
 @pytest.mark.parametrize("dialect", list(MicaDialect))

@@ -75,7 +75,7 @@ class Touched:
     """Such a table, which grows."""
 
     def __init__(self) -> None:
-        self._table = np.zeros(1 << 12 << ROW_BITS, np.int64)
+        self._table = np.zeros(1 << 10 << ROW_BITS, np.int64)
         self._state = np.zeros(2, np.int64)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:

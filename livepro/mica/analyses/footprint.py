@@ -225,7 +225,10 @@ class Footprint(Analysis):
         self._tables = tuple(
             doubled(*table) if more else table for table, more in zip(self._tables, grows, strict=True)
         )
-        return self._touched.grow() or any(grows)
+        moved = self._touched.grow()
+        if moved:
+            self._latest[:] = _NOWHERE, BITS
+        return moved or any(grows)
 
     def see(self, part: Slice, facts: Facts) -> None:
         self._follow(facts)
@@ -250,7 +253,6 @@ class Footprint(Analysis):
             executed += more
             if not self._grow():
                 return at, executed
-            self._latest[:] = _NOWHERE, BITS  # rows have moved
 
     def _remember(self, plain: PlainBlocks) -> None:
         """Have room for what each access was last to."""
