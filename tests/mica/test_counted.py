@@ -22,8 +22,8 @@ if platform.machine() != "x86_64":
     pytest.skip("only x86-64 programs are recorded yet", allow_module_level=True)
 
 SOME = (
-    *("direction_flag", "execve", "fork", "mid_block", "rep_cmps", "rep_counts", "rep_fault", "rep_variants"),
-    *("signal_nested", "smc_alias", "vfork"),
+    *("commands", "direction_flag", "execve", "fork", "mid_block", "rep_cmps", "rep_fault", "rep_movs"),
+    *("rep_prefixes", "rep_stos_lods", "signal_nested", "smc_alias", "vfork"),
 )
 DIFFERENT = {
     "spin": "takes its signals when they come",
