@@ -80,8 +80,8 @@ class BlockTypes:
     def __init__(
         self, table: BlockTable, executed: Iterable[Executed], spec: ItypesSpec | None, isa: Isa
     ) -> None:
-        numbers = count()
-        row_of = dict(zip(zip(table.address.tolist(), table.code, strict=True), numbers, strict=False))
+        places = table.address.tolist()
+        row_of = dict(zip(zip(places, table.code, strict=True), count(), strict=False))
         described, more = list(table.instructions), table.form.tolist()
         lengths, steps = table.length.tolist(), [table.step.tobytes()]
         for blocks in executed:
@@ -89,6 +89,7 @@ class BlockTypes:
                 if (address, code) in row_of:
                     continue
                 row_of[address, code] = len(lengths)
+                places.append(address)
                 lengths.append(len(sizes))
                 steps.append(sizes)
                 at = 0
@@ -107,7 +108,7 @@ class BlockTypes:
         self._described = described
         self._lengths = np.array(lengths, np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
-        begins = np.array([address for address, _ in row_of], np.uint64).view(np.int64)
+        begins = np.array(places, np.uint64).view(np.int64)
         sizes_of = np.frombuffer(b"".join(steps), np.uint8).astype(np.int64)
         before = np.cumsum(sizes_of) - sizes_of
         self.addresses: Array = np.repeat(begins - before[self._starts], self._lengths) + before
