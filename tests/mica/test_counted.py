@@ -9,7 +9,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -120,25 +119,26 @@ def test_signals_between_any_two_instructions(name: str, builder: Builder, tmp_p
     assert numbers["total"][0] == report["instructions"]
 
 
+ANSWERS = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: print("alive", flush=True))
+print("ready", flush=True)
+while True:
+    b"x" * 5000
+    sorted(range(50), reverse=True)
+"""
+
+
 def test_a_process_that_runs(tmp_path: Path) -> None:
     """It goes on behind it, and what it executes meanwhile is counted as everywhere else."""
-    target = subprocess.Popen(
-        ["/usr/bin/python3", "-c", "while True: b'x' * 5000; sorted(range(50), reverse=True)"]
-    )
+    target = subprocess.Popen(["/usr/bin/python3", "-c", ANSWERS], stdout=subprocess.PIPE, text=True)
+    assert target.stdout is not None
     try:
-        time.sleep(0.3)
-        asked = [
-            "attach",
-            str(target.pid),
-            "--quiet",
-            "--duration",
-            "1s",
-            "--analysis",
-            "mica:analyses='itypes'",
-        ]
+        assert target.stdout.readline() == "ready\n"
         out = tmp_path / "out.json"
+        asked = ["--duration", "1s", "--analysis", "mica:analyses='itypes'", "--json", str(out)]
         subprocess.run(
-            [sys.executable, "-m", "livepro", *asked, "--json", str(out)],
+            [sys.executable, "-m", "livepro", "attach", str(target.pid), "--quiet", *asked],
             env={**os.environ, "PYTHONPATH": str(ROOT.parent)},
             check=True,
             timeout=120,
@@ -146,8 +146,9 @@ def test_a_process_that_runs(tmp_path: Path) -> None:
         report = json.loads(out.read_text())
         ((found,),) = report["analyses"].values()
         assert found["result"]["total"]["instructions"] == report["instructions"] > 0
-        time.sleep(0.2)
-        assert target.poll() is None
+        target.send_signal(signal.SIGUSR1)
+        assert target.stdout.readline() == "alive\n"
     finally:
         target.send_signal(signal.SIGKILL)
         target.wait()
+        target.stdout.close()
