@@ -1,7 +1,7 @@
 """Runs a command with all that compiled code can translate translated by it, and translates each block
 again in Python, when the program has ended: prints how many there were, and those that differ.
 
-    compiled_twin.py DIRECTORY COMMAND [ARGS...]
+    compiled_twin.py [--record] DIRECTORY COMMAND [ARGS...]
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def check_links(space: CodeCache, cache: Cache) -> None:
 
 def main(directory: str, *command: str) -> None:
     """See above."""
+    analyses: tuple[str, ...] = ()
+    if directory == "--record":
+        analyses, (directory, *command) = ("split",), command
     compile_always()
     ended = TranslateEngine.process_ended
 
@@ -78,8 +81,9 @@ def main(directory: str, *command: str) -> None:
         ended(self, process)
 
     TranslateEngine.process_ended = process_ended  # type: ignore[method-assign]
-    livepro.run(command, engine="translate", cache=directory)
+    result = livepro.run(command, engine="translate", cache=directory, analyses=analyses)
     print(seen["same"], "the same", seen["different"], "different", seen["astray"], "astray")
+    sys.exit(result.exit)
 
 
 if __name__ == "__main__":

@@ -28,14 +28,17 @@ from elftools.elf.elffile import ELFFile
 from iced_x86 import Decoder
 
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled import decoding, preparing, store
+from livepro.engines.translate.translator.x86_64.compiled import decoding, tables
+from livepro.engines.translate.translator.x86_64.compiled.accesses import told
 from livepro.engines.translate.translator.x86_64.compiled.decoding import locate
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
+from livepro.engines.translate.translator.x86_64.compiled.prepared import preparing, store
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
 from livepro.engines.translate.translator.x86_64.facts import FactTable
 from livepro.isa import for_machine
+from livepro.isa.access import Pattern
 
 FEW = ("returns", "nested_loops", "threads_handoff", "signal_nested", "rep_scas", "flags_alive")
 """Fixtures of the contract."""
@@ -48,7 +51,8 @@ class Checked:
 
     def __init__(self) -> None:
         self.shapes = ShapeTable()
-        self.left = self.same = 0
+        self.shapes.records = True
+        self.left = self.same = self.recorded = self.stepped = 0
         self._facts = FactTable()
         self._kinds: dict[int, tuple[object, ...]] = {}
         self._describe = for_machine("x86_64").describe
@@ -79,10 +83,37 @@ class Checked:
         head = measured >> 8 & 0xFF
         assert mine.displacement in (0, head), text.hex()
         assert mine.kind == kind, text.hex()
+        self._see_accesses(code[:length].tobytes(), measured, row)
         if kinds:
             described = self._describe(code[:length].tobytes()).kind
             assert self._kinds.setdefault(int(row), described) == described, text.hex()
         self.same += 1
+
+    def _see_accesses(self, encoding: bytes, measured: int, row: int) -> None:
+        """What is recorded of the encoding is what its shape says."""
+        head, displacement, immediate = (measured >> shift & 0xFF for shift in (8, 16, 24))
+        said = self.shapes.recorded[row].tolist()
+        mine = told(encoding, relative=bool(measured >> 32 & 1))
+        if said[tables.CAN] == tables.NO:
+            self.stepped += 1
+            return
+        assert mine is not None, encoding.hex()
+        accesses, places, effects, flow = mine
+        assert (len(accesses), flow) == (said[tables.ACCESSES], said[tables.FLOW]), encoding.hex()
+        behind = head + displacement
+        moved = int.from_bytes(encoding[head:behind], "little", signed=True)
+        by = int.from_bytes(encoding[behind : behind + immediate], "little", signed=True)
+        by = said[tables.BY] + said[tables.BY_IMMEDIATE] * by
+        assert (said[tables.WRITTEN], said[tables.MOVED], by, False) == effects, encoding.hex()
+        for n, (access, place) in enumerate(zip(accesses, places, strict=True)):
+            at = tables.ACCESS + n * tables.ACCESS_COLUMNS
+            base, scaled, scale, constant, factor, fs, relative, size, kind = said[
+                at : at + tables.ACCESS_COLUMNS
+            ]
+            where = (base, scaled, scale, constant + factor * moved, False, bool(fs), bool(relative))
+            assert where == place[1:], encoding.hex()
+            assert (access.pattern, access.size, access.kind) == (Pattern.ONE, size, kind), encoding.hex()
+        self.recorded += 1
 
 
 def encodings(path: str) -> Iterator[bytes]:
@@ -114,6 +145,8 @@ def test_a_shape_says_all_of_libc() -> None:
             checked.see(text, kinds=True)
     assert checked.same > 20_000
     assert checked.left < checked.same // 20  # there are constants among code
+    assert checked.recorded + checked.stepped == checked.same
+    assert checked.stepped < checked.same // 10  # masked vectors, gathers, system calls
 
 
 @pytest.mark.long
@@ -130,6 +163,7 @@ def test_a_shape_says_all_of_other_libraries() -> None:
             checked.see(text, kinds=True)
     assert checked.same > 100_000
     assert checked.left < checked.same // 20
+    assert checked.recorded > 100_000
 
 
 @pytest.mark.parametrize("count", [30_000, pytest.param(1_000_000, marks=pytest.mark.long)])
@@ -144,23 +178,26 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
     "command",
     [
         ["/bin/ls", "-l", "/"],
+        ["--record", "/bin/ls", "-l", "/"],
+        pytest.param(["--record", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param([sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param(["gcc", "-O2", "-S", "-o", "/dev/null", "-x", "c", "/dev/null"], marks=pytest.mark.long),
     ],
-    ids=["ls", "python", "gcc"],
+    ids=["ls", "ls recorded", "python recorded", "python", "gcc"],
 )
 def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_path: Path) -> None:
     """Byte by byte, but for where branches lead, and the same fields and links; branches lead where they
     should."""
     if command[0] == "gcc":
         needed("gcc", "gcc")
+    options, command = (command[:1], command[1:]) if command[0] == "--record" else ([], command)
     done = subprocess.run(
-        [sys.executable, TWIN, tmp_path, *command],
+        [sys.executable, TWIN, *options, tmp_path, *command],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(TWIN.parents[1])},
+        env={**os.environ, "PYTHONPATH": f"{TWIN.parents[2]}:{TWIN.parents[1]}"},
     )
     told = re.search(r"^(\d+) the same (\d+) different (\d+) astray$", done.stdout, re.MULTILINE)
     assert told is not None
@@ -172,7 +209,9 @@ def module_of(code: bytes) -> CompiledModule:
     """What translates a module's code, into a cache that nobody runs."""
     emitter = Emitter(1 << 20, {}, Countdown.NONE)
     text, image = Text(1 << 30, 1 << 17, ShapeTable()), np.zeros(1 << 20, np.uint8)
-    return CompiledModule(text, 1 << 31, image, *pieces(emitter.lookup, emitter.landing(0)), low=False)
+    return CompiledModule(
+        text, 1 << 31, image, *pieces(emitter.lookup, emitter.landing(0)), low=False, records=False
+    )
 
 
 @pytest.mark.parametrize(("readable", "blocks"), [(1 << 16, 2), ((1 << 16) - 1, 0)])
@@ -204,7 +243,10 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store, "place", lambda: tmp_path)
     kept = store.ShapeStore()
     assert kept.read() is None
-    kept.write(np.zeros((1, decoding.COLUMNS), np.int64), [b"\x90"])
+    facts, recorded = (
+        np.zeros((1, columns), np.int64) for columns in (decoding.COLUMNS, tables.RECORDED_COLUMNS)
+    )
+    kept.write(facts, recorded, [b"\x90"])
     for name in ("chaining.translate-1.py311.nbi", "chaining.translate-1.py311.1.nbc", "0" * 40):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "chaining.cpython-311.pyc").write_bytes(b"")
@@ -215,6 +257,13 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     other.discard_others()
     assert [path.name for path in tmp_path.iterdir()] == ["chaining.cpython-311.pyc"]
     assert kept.read() is None
+
+
+def test_nothing_may_have_been_compiled_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no directory for it where Python writes no bytecode (PYTHONDONTWRITEBYTECODE)."""
+    monkeypatch.setattr(store, "place", lambda: tmp_path / "none")
+    store.ShapeStore().discard_others()
+    assert not (tmp_path / "none").exists()
 
 
 def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

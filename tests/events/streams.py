@@ -57,6 +57,7 @@ def main(output: str, settings: str, *command: str) -> None:
     import platform
 
     import numpy as np
+    from engines.allowing import compile_always
 
     from livepro import isa
     from livepro.engines import engine_class
@@ -79,6 +80,8 @@ def main(output: str, settings: str, *command: str) -> None:
             self.threads[thread.number][1].append(np.zeros(0, np.uint64))
 
     options = json.loads(settings)
+    if options.get("compiled"):
+        compile_always()
     machine = isa.for_machine(platform.machine())
     sink = Sink()
     recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16), turn=options.get("turn", 0))

@@ -49,14 +49,14 @@ def instructions(events: list[list[Any]]) -> int:
 
 
 def recorded(
-    fixture: Fixture, program: Path, engine: str, output: Path, words: int, turn: int
+    fixture: Fixture, program: Path, engine: str, output: Path, words: int, turn: int, **options: Any
 ) -> dict[str, Any]:
     """A run of the fixture, its stream as long as its counts.
 
     An interrupt makes a store-exclusive fail, and the program says by its exit status that it tried
     again: such a run has other events than one without, so it is made again until there was none."""
     for _ in range(10):
-        found = record(engine, [program, *fixture.args], output, chunk_words=words, turn=turn)
+        found = record(engine, [program, *fixture.args], output, chunk_words=words, turn=turn, **options)
         counts = sorted(count for _, count in found["counts"])
         assert sorted(map(instructions, found["threads"])) == counts
         if not (fixture.varies and found["exit"]):
@@ -76,6 +76,11 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
             ("turns", ENGINES[-1], 200, 50),  # and smaller while there are several threads
         )
     }
+    if "translate" in ENGINES:
+        options = {"kept": str(directory / "kept"), "compiled": True}
+        seen["compiled"] = recorded(
+            fixture, program, "translate", directory / "compiled", 1 << 16, 0, **options
+        )
     for found in seen.values():
         assert found["exit"] == seen["step"]["exit"]
         assert found["threads"] == seen["step"]["threads"]

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.stream.blocks import KeptBlocks
 from livepro.model import Instruction
 
 Array = npt.NDArray[np.int64]
@@ -47,6 +48,10 @@ class CodeText(Protocol):
 
     def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """Of blocks at these offsets that have so many instructions the sizes and shapes of all of these."""
+
+    def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
+        """Blocks at these offsets that have so many instructions and bytes, as the event stream knows
+        them."""
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an offset on."""

@@ -200,6 +200,7 @@ class BlockRegistry:
         block = cache.blocks[row] = Fragment(source, slot, start, details)
         if isinstance(self._blocks[slot], int):
             self._blocks[slot] = block
+        self.note_stops(cache, block, Check.NEVER)
         return block
 
     def unlooked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

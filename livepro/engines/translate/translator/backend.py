@@ -94,8 +94,12 @@ class Emitter(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Whether copies of blocks without rare instructions do nothing but count: they neither record nor
-        count down."""
+        """Whether copies of blocks without rare instructions do nothing but count, or record all: they
+        neither filter nor count down."""
+
+    @property
+    def records(self) -> bool:
+        """Whether all executions of copies are recorded, with all that they access."""
 
     @property
     def recording(self) -> Records | None:

@@ -12,6 +12,7 @@ from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.counting.counters import HALF
+from livepro.engines.translate.persist.module import number
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.emitted import Field
 from livepro.tracee import TracedProcess
@@ -151,6 +152,8 @@ class CompiledBuilder:
         registry, memory, linker, record = self._registry, self._memory, self._linker, cache.record
         module, base = cache.module, cache.base
         assert module is not None
+        if self._emitter.records and len(made.rows):
+            self._number(cache, made)
         start, rows = module.start, made.rows
         hot, cold = compiled.ends
         cache.hot, cache.cold = base + hot, base + cold
@@ -182,6 +185,17 @@ class CompiledBuilder:
             (returns if lands else successors).append(offset + start)
             cache.left.add(offset + start)
         self._seen(cache)
+
+    def _number(self, cache: Cache, made: Made) -> None:
+        """Let new fragments record the numbers of their blocks in the event stream."""
+        recording, text, module = self._emitter.recording, cache.text, cache.module
+        assert recording is not None
+        assert text is not None
+        assert module is not None
+        blocks = text.told(made.rows[:, 0].copy(), made.rows[:, 3].copy(), made.rows[:, 4].copy())
+        numbers = recording.blocks.put_back(blocks, module.start)
+        fields = made.fields[made.fields[:, 0] == Field.RECORD, 1]
+        number(np.frombuffer(cache.map, np.uint8), fields, numbers)
 
     def _land(self, cache: Cache, compiled: CompiledCode, landings: Array) -> None:
         """Enter new landings in the lookup table."""

@@ -36,7 +36,7 @@ class Compiler:
         return self._shapes is not None
 
     def _look(self) -> None:
-        from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore
+        from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
         self._asked = time.monotonic()
         store = ShapeStore()
@@ -45,7 +45,9 @@ class Compiler:
             return
         kept = store.read()
         if kept is None and self.waits:
-            from livepro.engines.translate.translator.x86_64.compiled.preparing import prepare_meanwhile
+            from livepro.engines.translate.translator.x86_64.compiled.prepared.preparing import (
+                prepare_meanwhile,
+            )
 
             prepare_meanwhile()
             return
@@ -61,14 +63,14 @@ class Compiler:
     @property
     def prepared(self) -> bool | None:
         """See `Compiler`."""
-        from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore
+        from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
         store = ShapeStore()
         return store.read() is not None if store.possible else None
 
     def prepare(self) -> int:
         """See `Compiler`."""
-        from livepro.engines.translate.translator.x86_64.compiled.preparing import prepare
+        from livepro.engines.translate.translator.x86_64.compiled.prepared.preparing import prepare
 
         return prepare()
 
@@ -76,9 +78,9 @@ class Compiler:
         """See `Compiler`."""
         shapes = self._shapes
         if shapes is not None and (len(shapes) - self._known) * _GROWN > self._known:
-            from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore
+            from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
-            ShapeStore().write(shapes.facts, shapes.examples)
+            ShapeStore().write(shapes.facts, shapes.recorded, shapes.examples)
 
     def text(self, start: int, size: int) -> Text:
         """See `Compiler`."""
@@ -95,4 +97,4 @@ class Compiler:
         made = self._pieces.get(emitter)
         if made is None:
             made = self._pieces[emitter] = pieces(emitter.lookup, emitter.landing(0))
-        return CompiledModule(text, base, image, *made, low=low)
+        return CompiledModule(text, base, image, *made, low=low, records=emitter.records)

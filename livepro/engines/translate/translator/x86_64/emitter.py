@@ -70,7 +70,13 @@ class Emitter(CounterEmitter):
     def plain(self) -> bool:
         """See `Emitter`."""
         recording = self.recording
-        return (recording is None or not recording.every) and not (self._budgeted or self._allowing)
+        return (recording is None or recording.first) and not (self._budgeted or self._allowing)
+
+    @property
+    def records(self) -> bool:
+        """See `Emitter`."""
+        recording = self.recording
+        return recording is not None and recording.first and recording.every
 
     def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""

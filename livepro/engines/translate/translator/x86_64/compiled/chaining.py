@@ -25,24 +25,21 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
 )
 from livepro.engines.translate.translator.x86_64.compiled.emitting import (
     ASK,
+    AT_BEGIN,
+    DEAD,
     NOWHERE,
     emit,
     pad,
     place_counter,
-    put,
-    write_64,
 )
 from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.linking import land, landed, link
+from livepro.engines.translate.translator.x86_64.compiled.linking import landed, link
+from livepro.engines.translate.translator.x86_64.compiled.recording import plan
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    AGAIN,
-    BUDGET,
     BYTES,
     BYTES_OF,
     CODE,
     COLD,
-    COLD_END,
-    ENTRIES,
     FIELDS,
     FLAGS,
     FRAGMENT,
@@ -51,32 +48,32 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     JUMP_PIECE,
     LANDED,
     LANDING,
-    LANDINGS,
-    LEFT,
     LENGTH,
     LINK,
-    LINKS,
     LIVE,
     LOW,
     MODULE,
     NEEDS,
     PATCHES,
     PC,
+    PLACES,
+    RECORDS,
     RETURNS,
+    ROOM,
     ROWS,
     SIZE,
     SLOT,
     START,
-    STUBS,
-    SUCCESSORS,
 )
+from livepro.engines.translate.translator.x86_64.compiled.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.facts import ALL
 
 _ALL = int(ALL)
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
-_ROOM = CHAIN * 2048
-"""Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold."""
+ROOM_PLAIN, ROOM_RECORDED = CHAIN * 2048, CHAIN * 8192
+"""Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
+`MOST_WORDS` words of a record, which take 82 each."""
 
 
 @njit(nogil=True, cache=True)
@@ -102,7 +99,24 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
 
 
 @njit(nogil=True, cache=True)
-def prepare(state, text, present, pc, offsets, shapes, lows, highs, rows, facts, needs, keys, index):
+def prepare(
+    state,
+    text,
+    present,
+    pc,
+    offsets,
+    shapes,
+    lows,
+    highs,
+    rows,
+    facts,
+    recorded,
+    places,
+    moved,
+    needs,
+    keys,
+    index,
+):
     """Decode the block at `pc` and see how it is counted. Returns (what came of it, instructions, before
     which one it is counted, how, the flags that its successors may read)."""
     counts = state[NEEDS : NEEDS + 1]
@@ -121,6 +135,10 @@ def prepare(state, text, present, pc, offsets, shapes, lows, highs, rows, facts,
                 return PYTHON, n, 0, 0, 0  # such a loop is copied several times
     elif kind == INDIRECT_JUMP and state[LOW] and n >= 3 and text[end - 1] >= 0xC0:
         return PYTHON, n, 0, 0, 0  # it may branch by a table
+    state[PLACES] = -1
+    if state[RECORDS]:
+        status = plan(state, text, pc, offsets, shapes, n, recorded, places, moved, needs, counts)
+        return status, n, AT_BEGIN, DEAD, 0
     counter, borrows = place_counter(shapes, n, facts, -1)
     live = 0
     if borrows == ASK:
@@ -144,6 +162,9 @@ def lay_out(
     highs,
     rows,
     facts,
+    recorded,
+    places,
+    moved,
     pieces,
     bounds,
     keys,
@@ -163,7 +184,22 @@ def lay_out(
     """Lay out the block at `pc` and, behind it, those that follow when no branch is taken; with a landing if
     it `lands`. Returns what came of the first block."""
     status, n, counter, borrows, live = prepare(
-        state, text, present, pc, offsets, shapes, lows, highs, rows, facts, needs, keys, index
+        state,
+        text,
+        present,
+        pc,
+        offsets,
+        shapes,
+        lows,
+        highs,
+        rows,
+        facts,
+        recorded,
+        places,
+        moved,
+        needs,
+        keys,
+        index,
     )
     if status != FINE:
         return status
@@ -191,6 +227,7 @@ def lay_out(
             slot,
             counter,
             borrows,
+            places,
         )
         if end < 0:
             state[FIELDS], state[COLD] = noted, literal
@@ -215,12 +252,27 @@ def lay_out(
             state[RETURNS] += 1
         if falls == NOWHERE:
             break
-        if done == CHAIN or falls < 0 or falls >= state[SIZE] or at + _ROOM > state[HOT_END]:
+        if done == CHAIN or falls < 0 or falls >= state[SIZE] or at + state[ROOM] > state[HOT_END]:
             break
         if index[entry_of(state, keys, falls), FRAGMENT]:
             break
         status, n, counter, borrows, live = prepare(
-            state, text, present, falls, offsets, shapes, lows, highs, rows, facts, needs, keys, index
+            state,
+            text,
+            present,
+            falls,
+            offsets,
+            shapes,
+            lows,
+            highs,
+            rows,
+            facts,
+            recorded,
+            places,
+            moved,
+            needs,
+            keys,
+            index,
         )
         if status != FINE:
             break
@@ -241,141 +293,3 @@ def lay_out(
     if lands:
         landed(state, pc, begin, likely, keys, index, landings)
     return FINE
-
-
-@njit(nogil=True, cache=True)
-def translate(
-    state,
-    image,
-    first,
-    first_lands,
-    likely,
-    text,
-    present,
-    lows,
-    highs,
-    rows,
-    facts,
-    pieces,
-    bounds,
-    keys,
-    index,
-    links,
-    made,
-    fields,
-    stubs,
-    landings,
-    patches,
-    needs,
-    returns,
-    successors,
-    left,
-    again,
-    offsets,
-    shapes,
-):
-    """Translate the block at `first` (-1: none) and, eagerly, `state[BUDGET]` likely successors and what
-    follows them. Returns what came of the first. `again` are blocks (offset, whether it lands) that must wait
-    for `needs`, `left` those for the translator in Python."""
-    status = FINE
-    if first >= 0:
-        status = lay_out(
-            state,
-            image,
-            first,
-            first_lands,
-            likely,
-            text,
-            present,
-            lows,
-            highs,
-            rows,
-            facts,
-            pieces,
-            bounds,
-            keys,
-            index,
-            links,
-            made,
-            fields,
-            stubs,
-            landings,
-            patches,
-            needs,
-            returns,
-            successors,
-            offsets,
-            shapes,
-        )
-        if status != FINE:
-            return status
-    while state[BUDGET] > 0 and (state[RETURNS] or state[SUCCESSORS]):
-        lands = state[RETURNS] > 0
-        if lands:
-            state[RETURNS] -= 1
-            pc = returns[state[RETURNS]]
-        else:
-            state[SUCCESSORS] -= 1
-            pc = successors[state[SUCCESSORS]]
-        at = entry_of(state, keys, pc)
-        if not has_room(state, keys, links, made, fields, stubs, landings):
-            break
-        if index[at, FRAGMENT]:
-            if lands and not index[at, LANDED]:
-                land(state, image, pc, pieces, bounds, keys, index, landings)
-            continue
-        state[BUDGET] -= 1
-        came = lay_out(
-            state,
-            image,
-            pc,
-            lands,
-            False,
-            text,
-            present,
-            lows,
-            highs,
-            rows,
-            facts,
-            pieces,
-            bounds,
-            keys,
-            index,
-            links,
-            made,
-            fields,
-            stubs,
-            landings,
-            patches,
-            needs,
-            returns,
-            successors,
-            offsets,
-            shapes,
-        )
-        if came == WAIT and state[AGAIN] < len(again):
-            n = state[AGAIN]
-            again[n, 0], again[n, 1] = pc, 1 if lands else 0
-            state[AGAIN] = n + 1
-        elif came == PYTHON and state[LEFT] < len(left):
-            n = state[LEFT]
-            left[n, 0], left[n, 1] = pc, 1 if lands else 0
-            state[LEFT] = n + 1
-    return status
-
-
-@njit(nogil=True, cache=True)
-def has_room(state, keys, links, made, fields, stubs, landings):
-    """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
-    or twice; there is room for as many patches as there are links.)"""
-    waiting = state[LINKS]
-    return (
-        state[ENTRIES] * 2 + 64 < len(keys)
-        and waiting + 32 < len(links)
-        and state[ROWS] + CHAIN < len(made)
-        and state[FIELDS] + 16 * 128 < len(fields)
-        and state[STUBS] + 32 < len(stubs)
-        and state[LANDINGS] + 2 < len(landings)
-        and state[HOT] + _ROOM < state[HOT_END]
-        and state[COLD] + 4096 < state[COLD_END]
-    )

@@ -33,20 +33,21 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     read_32,
     target_of,
 )
+from livepro.engines.translate.translator.x86_64.compiled.recording import begin_record, record_before
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    ADD_ONE,
     ADJUST_RSP,
     BASE,
     BYTES,
     COLD,
-    FIELDS,
     FIXED_BELOW,
     INCREMENT,
     LOAD_RAX,
     LOAD_RCX,
     LOOKUP,
     MODULE,
+    OF,
     PADDING,
+    PLACES,
     POP_RAX,
     PUSH,
     PUSH_AT,
@@ -54,6 +55,14 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     SAVE_RCX,
     SITE,
     UNDER_STACK,
+)
+from livepro.engines.translate.translator.x86_64.compiled.writing import (
+    add_one,
+    copied,
+    note,
+    put,
+    write_32,
+    write_64,
 )
 from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC
 
@@ -67,6 +76,8 @@ _BORROWED = 0xEFEF  # lea cannot use rsp and r12 as they are
 
 NOWHERE = -(1 << 62)
 """No offset in a module."""
+IN_LOOKUP, AT_BEGIN = -1, -2
+"""Before which instruction a block is counted that looks up where it leads, or is recorded."""
 SPILL, DEAD, ASK = 16, -1, -2
 """How a block is counted: by a spilled register, where flags are dead, or that depends on what its successors
 read."""
@@ -100,7 +111,7 @@ def place_counter(shapes, n, facts, live):
     if best >= 0:
         return best, DEAD
     if last >= INDIRECT_JUMP and last <= RETURN:
-        return -1, DEAD
+        return IN_LOOKUP, DEAD
     read = 0
     for i in range(n):
         row = shapes[i]
@@ -115,58 +126,6 @@ def place_counter(shapes, n, facts, live):
             return 0, register
         read |= facts[row, REGISTERS_KILLED]
     return 0, SPILL
-
-
-@njit(nogil=True, cache=True)
-def put(image, at, pieces, bounds, number):
-    """Write a prepared piece of code; returns the index behind it."""
-    for i in range(bounds[number], bounds[number + 1]):
-        image[at] = pieces[i]
-        at += 1
-    return at
-
-
-@njit(nogil=True, cache=True)
-def copied(image, at, text, begin, end):
-    """Write the program's own bytes; returns the index behind them."""
-    for i in range(begin, end):
-        image[at] = text[i]
-        at += 1
-    return at
-
-
-@njit(nogil=True, cache=True)
-def write_32(image, at, value):
-    """Write 32 bits, where no thread runs."""
-    for i in range(4):
-        image[at + i] = value >> 8 * i & 0xFF
-
-
-@njit(nogil=True, cache=True)
-def write_64(image, at, value):
-    """Write 64 bits, where no thread runs."""
-    for i in range(8):
-        image[at + i] = value >> 8 * i & 0xFF
-
-
-@njit(nogil=True, cache=True)
-def note(state, fields, kind, at):
-    """Take note of a field of a copy (`Emitted.fields`)."""
-    n = state[FIELDS]
-    fields[n, 0], fields[n, 1] = kind, at
-    state[FIELDS] = n + 1
-
-
-@njit(nogil=True, cache=True)
-def add_one(state, image, at, pieces, bounds, fields, register, cell):
-    """Count in a register that nobody needs, without touching flags."""
-    begin = at
-    at = put(image, at, pieces, bounds, ADD_ONE + register)
-    write_32(image, begin + 5, cell)
-    note(state, fields, _CELL, begin + 5)
-    write_32(image, at - 4, cell)
-    note(state, fields, _CELL, at - 4)
-    return at
 
 
 @njit(nogil=True, cache=True)
@@ -285,17 +244,41 @@ def pad(state, image, at, before, pieces, bounds):
 
 @njit(nogil=True, cache=True)
 def emit(
-    state, image, at, text, begin, offsets, shapes, n, facts, pieces, bounds, fields, slot, counter, borrows
+    state,
+    image,
+    at,
+    text,
+    begin,
+    offsets,
+    shapes,
+    n,
+    facts,
+    pieces,
+    bounds,
+    fields,
+    slot,
+    counter,
+    borrows,
+    places,
 ):
     """Write the fragment of the block at `begin` that is counted before instruction `counter`. Returns the
     index behind it (-1: that cannot be), the index of the displacement of its branch and where in the module
     that leads, where control goes on at its end (`NOWHERE`), and the return address that it has
     pushed (-1: none)."""
     field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
+    recorded, told = state[PLACES], 0
+    if recorded >= 0:
+        cell = _COUNTERS + slot * 8
+        at = begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, places, cell)
     for i in range(n):
         first, end = begin + offsets[i], begin + offsets[i + 1]
         if i == counter:
             at = count(state, image, at, pieces, bounds, fields, borrows, _COUNTERS + slot * 8)
+        here = told
+        while told < recorded and places[told, OF] == i:
+            told += 1
+        if told > here:
+            at = record_before(state, image, at, fields, places, here, told)
         row = shapes[i]
         kind = facts[row, KIND]
         if kind == PLAIN:
@@ -329,8 +312,9 @@ def emit(
                 returns = end
         else:
             relative = facts[row, HEAD] > 0
+            counts = counter == IN_LOOKUP
             at = indirect(
-                state, image, at, text, first, end, kind, relative, pieces, bounds, fields, slot, counter < 0
+                state, image, at, text, first, end, kind, relative, pieces, bounds, fields, slot, counts
             )
             if at < 0:
                 return -1, field, leads, falls, returns

@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.x86_64.compiled.emitting import write_32, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import BASE, BYTES, COLD, MODULE
+from livepro.engines.translate.translator.x86_64.compiled.writing import write_32, write_64
 
 _ENTRIES = layout.LOOKUP_ENTRIES - 1
 _FAR_JUMP = 0x9090_0000_0002_25FF - (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from livepro.engines.translate.translator.x86_64.compiled.emitting import pad, put, write_32, write_64
+from livepro.engines.translate.translator.x86_64.compiled.emitting import pad
 from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     BYTES,
@@ -24,6 +24,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     STUBS,
     SUCCESSORS,
 )
+from livepro.engines.translate.translator.x86_64.compiled.writing import put, write_32, write_64
 
 _STOP = 0xCC  # int3
 

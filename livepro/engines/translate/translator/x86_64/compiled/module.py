@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from livepro.engines.stream.blocks import KeptBlocks, ranges
 from livepro.engines.translate.codecache.compiled_code import Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
-from livepro.engines.translate.translator.x86_64.compiled.chaining import translate
+from livepro.engines.translate.translator.x86_64.compiled.chaining import ROOM_PLAIN, ROOM_RECORDED
 from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     FINE,
     MOST,
@@ -23,8 +24,10 @@ from livepro.engines.translate.translator.x86_64.compiled.decoding import (
     place_of,
     shape,
 )
+from livepro.engines.translate.translator.x86_64.compiled.eager import translate
 from livepro.engines.translate.translator.x86_64.compiled.index import links_to, rehash, take
 from livepro.engines.translate.translator.x86_64.compiled.landing import enter
+from livepro.engines.translate.translator.x86_64.compiled.recording import tell
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.isa.x86_64.describe import describe
 from livepro.model import Instruction
@@ -94,6 +97,32 @@ class Text:
         _steps(self.code, at, out)
         return out.tobytes()
 
+    def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
+        """See `CodeText`."""
+        total, table, blocks = int(counts.sum()), self.shapes, len(at)
+        steps, flows, each = (np.zeros(total, np.uint8) for _ in range(3))
+        most = total * tables.MOST_ACCESSES
+        accessed, kinds = np.zeros(most, np.int32), np.zeros(most, np.uint8)
+        words, to = np.zeros(blocks, np.int32), np.zeros(blocks, np.int64)
+        found = tell(
+            *(self.code, at, counts, table.lows, table.highs, table.rows, table.facts, table.recorded),
+            *(steps, flows, each, accessed, kinds, words, to),
+        )
+        return KeptBlocks(
+            pcs=at,
+            lengths=counts.astype(np.int32),
+            steps=steps,
+            code=self.code[ranges(at, sizes)],
+            words=words,
+            flows=flows,
+            targets=to,
+            accesses=each,
+            patterns=np.zeros(found, np.uint8),
+            sizes=accessed[:found],
+            kinds=kinds[:found],
+            lanes=np.zeros(found, np.uint8),
+        )
+
     def fill(self, at: int, read: Callable[[int, int], bytes]) -> None:
         """Read the window that an index is in."""
         begin = at & -_WINDOW
@@ -105,7 +134,7 @@ class Text:
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
-    that code may branch by jump tables."""
+    that code may branch by jump tables, `records` that executions of blocks are recorded."""
 
     def __init__(
         self,
@@ -116,6 +145,7 @@ class CompiledModule:
         bounds: Array,
         *,
         low: bool,
+        records: bool,
     ) -> None:
         self._text = text
         self._image = image
@@ -126,6 +156,11 @@ class CompiledModule:
         self._state = np.zeros(tables.STATE_SIZE, np.int64)
         self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
+        self._state[tables.RECORDS] = records
+        self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
+        text.shapes.records |= records
+        self._places = np.zeros((tables.MOST_WORDS, tables.PLACE_COLUMNS), np.int64)
+        self._moved = np.zeros(16, np.int64)
         self._keys = np.zeros(1 << 12, np.int64)
         self._index = np.zeros((1 << 12, tables.INDEX_COLUMNS), np.int32)
         self._links = np.zeros((1 << 12, 3), np.int64)
@@ -209,7 +244,8 @@ class CompiledModule:
         first_link = int(state[tables.LINKS])
         status = translate(
             *(state, self._image, pc, lands, likely, text.code, text.present, shapes.lows, shapes.highs),
-            *(shapes.rows, shapes.facts, self._pieces, self._bounds, self._keys, self._index),
+            *(shapes.rows, shapes.facts, shapes.recorded, self._places, self._moved),
+            *(self._pieces, self._bounds, self._keys, self._index),
             *(self._links, self._rows, self._fields, self._stubs, self._landings, self._patches),
             *(self._needs, self._returns, self._successors, self._left, self._again, self._offsets),
             self._of_shape,

@@ -8,7 +8,8 @@ import numpy as np
 from iced_x86 import Decoder
 from numba import njit
 
-from livepro.engines.translate.translator.x86_64.compiled import decoding
+from livepro.engines.translate.translator.x86_64.compiled import decoding, tables
+from livepro.engines.translate.translator.x86_64.compiled.accesses import recorded
 from livepro.engines.translate.translator.x86_64.compiled.decoding import enter, locate, place_of
 from livepro.engines.translate.translator.x86_64.facts import FactTable, Kind
 from livepro.isa.x86_64.describe import describe
@@ -51,13 +52,17 @@ def _enter_all(text, count, lows, highs, rows):
 
 class ShapeTable:
     """The shapes that a run has met. `lows`, `highs` and `rows` are a hashed table from a shape to its row of
-    `facts` (int64, columns as in `decoding`); `examples` has an encoding of each."""
+    `facts` (int64, columns as in `decoding`); `examples` has an encoding of each.
+    `recorded` (int64, columns as in `tables`) is what is recorded of each, looked into while `records`."""
+
+    records = False
 
     def __init__(self) -> None:
         self.lows = np.zeros(_FIRST, np.uint64)
         self.highs = np.zeros(_FIRST, np.uint64)
         self.rows = np.zeros(_FIRST, np.int32)
         self.facts = np.zeros((_FIRST, decoding.COLUMNS), np.int64)
+        self.recorded = np.zeros((_FIRST, tables.RECORDED_COLUMNS), np.int64)
         self.examples: list[bytes] = []
         self._table = FactTable()
         self._described: dict[int, Instruction] = {}
@@ -65,12 +70,13 @@ class ShapeTable:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def know(self, facts: np.ndarray, examples: list[bytes]) -> None:
+    def know(self, facts: np.ndarray, recorded: np.ndarray, examples: list[bytes]) -> None:
         """Know what was learnt before."""
         while 2 * len(examples) >= len(self.lows):
             self._grow()
         self.examples += examples
         self.facts[: len(examples)] = facts
+        self.recorded[: len(examples)] = recorded
         text = np.frombuffer(b"".join(example.ljust(16, b"\0") for example in examples), np.uint8)
         _enter_all(text, len(examples), self.lows, self.highs, self.rows)
 
@@ -85,6 +91,8 @@ class ShapeTable:
         """Learn the shape of the instruction at an index."""
         measured, place = locate(text, at, self.lows, self.highs)
         if self.highs[place]:
+            if self.records:
+                self._look_into(int(self.rows[place]), measured)
             return
         row = len(self.examples)
         length = measured & 0xFF
@@ -109,9 +117,15 @@ class ShapeTable:
             *(kind, facts.reads, facts.kills, facts.registers_read, facts.registers_killed),
             *(facts.faults, facts.spot, head if named else 0),
         )
+        if self.records:
+            self._look_into(row, measured)
         enter(text, at, self.lows, self.highs, self.rows, place, row)
         if 2 * len(self) >= len(self.lows):
             self._grow()
+
+    def _look_into(self, row: int, measured: int) -> None:
+        if self.recorded[row, tables.CAN] == tables.UNKNOWN:
+            self.recorded[row] = recorded(self.examples[row], measured)
 
     def _grow(self) -> None:
         size = 2 * len(self.lows)
@@ -120,4 +134,7 @@ class ShapeTable:
         _rehash(self.lows, self.highs, self.rows, lows, highs, rows)
         facts = np.zeros((size, decoding.COLUMNS), np.int64)
         facts[: len(self.facts)] = self.facts
+        told = np.zeros((size, tables.RECORDED_COLUMNS), np.int64)
+        told[: len(self.recorded)] = self.recorded
         self.lows, self.highs, self.rows, self.facts = lows, highs, rows, facts
+        self.recorded = told

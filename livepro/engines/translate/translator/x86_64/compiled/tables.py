@@ -22,7 +22,14 @@ BYTES = 22
 """Bytes that fragments, landings, stubs and constants have taken since then."""
 FIRST_LINK = 23
 """The links before this one were there then."""
-STATE_SIZE = 24
+RECORDS = 24
+"""Not 0 where executions of blocks are recorded."""
+PLACES, WORDS = 25, 26
+"""Of the block that was planned last: how many addresses it records (-1: it is not recorded), and the words
+of its record."""
+ROOM = 27
+"""Bytes that a chain may take."""
+STATE_SIZE = 28
 
 # -- `rows`, by column: what became of a block
 
@@ -42,9 +49,37 @@ SAVE_RAX, SAVE_RCX, LOAD_RAX, LOAD_RCX, INCREMENT, POP_RAX, ADJUST_RSP, UNDER_ST
 PUSH, PUSH_AT, SITE, LOOKUP, LANDING, JUMP_PIECE = range(8, 14)
 ADD_ONE = 14
 """For each register: load, add one, store."""
-PADDING = ADD_ONE + 16
+FULL = ADD_ONE + 16
+"""Ask whether a thread's chunk of records is full."""
+PADDING = FULL + 1
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
+
+# -- `recorded`, by column: what is recorded of a shape
+
+CAN, WRITTEN, MOVED, BY, BY_IMMEDIATE, FLOW, ACCESSES, ACCESS = range(8)
+"""Whether it is recorded here (`UNKNOWN`, `YES`, `NO`: left to Python); a mask of the general registers that
+it writes, but for one, to which a constant and its immediate times another are added (-1: none); its index in
+`livepro.engines.stream.blocks.FLOWS`; how many accesses it makes, whose columns begin at the last."""
+UNKNOWN, YES, NO = range(3)
+OPERAND_BASE, OPERAND_SCALED, OPERAND_SCALE, CONSTANT, FACTOR, FS, RELATIVE, BYTES_ACCESSED, KIND_OF = range(
+    9
+)
+"""Of each: its registers (-1: none) and scale; what is added, and how often its displacement is; whether the
+base of fs is, or its place; its bytes and kind."""
+ACCESS_COLUMNS = 9
+MOST_ACCESSES = 2
+RECORDED_COLUMNS = ACCESS + MOST_ACCESSES * ACCESS_COLUMNS
+
+# -- `places`, by column: an address that a block records
+
+OF, WORD, PLACE_BASE, PLACE_SCALED, PLACE_SCALE, DISPLACEMENT, PLACE_FS, MOVES, EARLY, PLACE_COLUMNS = range(
+    10
+)
+"""The instruction; the word of the record; the operand (`MOVES`: its displacement is an address of the
+program's); whether it is told at the block's start."""
+MOST_WORDS = 64
+"""Words of a record: blocks of more are left to Python."""
 
 FIXED_BELOW = 1 << 31
 """Where an address below this is pushed, it is a constant in the instruction."""

@@ -9,6 +9,7 @@ from livepro.engines.translate.translator.emitted import Landing
 from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX
 from livepro.engines.translate.translator.x86_64.emitter import NOPS, SAVE_BELOW_STACK
+from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
 
 _NO_ADDING = (4, 12)  # lea cannot use rsp and r12 as they are
 
@@ -28,6 +29,7 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         *(encode.push_immediate(0), encode.push_at(0), encode.store_area_immediate(layout.SITE, 0), lookup),
         *(landing.code, encode.jump(0)),
         *map(_add_one, range(16)),
+        CHECK_FULL,
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -46,7 +46,8 @@ class Place(NamedTuple):
     @property
     def registers(self) -> int:
         """Mask of the registers that it needs."""
-        return sum(1 << number for number in (self.base, self.scaled) if number >= 0)
+        base = 1 << self.base if self.base >= 0 else 0
+        return base | 1 << self.scaled if self.scaled >= 0 else base  # they may be the same one
 
 
 class Mask(NamedTuple):

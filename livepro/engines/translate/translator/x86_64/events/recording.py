@@ -39,10 +39,13 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
 )
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
 
-_OVER = b"\xe3\x03" + encode.STOP_IN_NOP
-"""jrcxz +3: to the stop in the nop behind; see `encode.JUMP_INTO_NOP`."""
-_LOAD_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2)
-"""movzx ecx, byte gs:[RECORD + 2]: 0 when the next record would begin behind the chunk."""
+CHECK_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2) + b"\xe3\x03" + encode.STOP_IN_NOP
+"""movzx ecx, byte gs:[RECORD + 2]: 0 when the next record would begin behind the chunk; jrcxz +3: to the stop
+in the nop behind (see `encode.JUMP_INTO_NOP`)."""
+AT_START = 0xFFFF & ~(1 << encode.RSP | 1 << encode.RCX | 1 << 12)
+"""A mask of the registers of which one is borrowed at a block's start, besides rcx."""
+FARTHEST = 1 << 20
+"""By how much a register may have moved, for an address to be told in terms of what it was."""
 
 _WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _CALLS = frozenset((Mnemonic.SYSCALL, Mnemonic.INT))
@@ -140,6 +143,7 @@ class Recording:
         behind: dict[int, list[Place]] = {}
         stepped = set()
         moved = dict.fromkeys(range(16), 0)
+        needed = 0  # registers that addresses told early need
         lost = 0  # registers of which it is not known by how much they have changed
         called = False  # a system call may have changed the base of fs
         word = 1
@@ -155,12 +159,14 @@ class Recording:
                     stepped.add(index)
                     places = ([], [])
                 for place in places[0]:
-                    unknown = isinstance(place, Mask) or place.registers & lost or (called and place.fs)
-                    shifted = None if unknown or isinstance(place, Mask) else _shifted(place, moved)
-                    if shifted is None:
+                    shifted = None
+                    if isinstance(place, Place) and not (place.registers & lost or (called and place.fs)):
+                        shifted = _shifted(place, moved)
+                    if shifted is None or not AT_START & ~(needed | shifted.registers):  # none to borrow
                         before.setdefault(index, []).append(place)
                     else:
                         early.append(shifted)
+                        needed |= shifted.registers
                 if places[1]:
                     behind[index] = places[1]
             effects = effects_of(encoding)
@@ -168,7 +174,7 @@ class Recording:
             called |= effects.segment
             if effects.moved >= 0:
                 moved[effects.moved] += effects.by
-                if not -(1 << 20) < moved[effects.moved] < 1 << 20:
+                if not -FARTHEST < moved[effects.moved] < FARTHEST:
                     lost |= 1 << effects.moved
         return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped))
 
@@ -191,7 +197,7 @@ class Recording:
         spilled = [pointer]
         out += encode.store_area(pointer, layout.SPILL[1])
         if plan.early:
-            candidates = [n for n in range(16) if not needed >> n & 1 and n not in (RSP, pointer, 12)]
+            candidates = [n for n in range(16) if (AT_START & ~needed) >> n & 1]
             frees = [n for n in candidates if free >> n & 1]
             value = (frees or candidates)[0]
             if not frees:
@@ -224,7 +230,7 @@ class Recording:
         out += _advance(pointer, 8 * plan.words)
         out += encode.store_area(pointer, layout.RECORD)
         emitted.recorded = len(out)
-        out += _LOAD_FULL + _OVER
+        out += CHECK_FULL
         emitted.full = (len(out) - 1, len(out))
         offset = layout.COUNTERS + cell * 8
         out += encode.load_area(pointer, offset)

@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 import livepro
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled.store import ShapeStore, place
+from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore, place
 
 _LOCK_LASTS = 600  # seconds after which who prepares is taken for dead
 _ROOM = 64 << 20  # bytes of a cache that nobody runs
@@ -41,7 +41,7 @@ def prepare() -> int:
         text = Text(start, size, shapes)
         image = np.frombuffer(bytearray(_ROOM), np.uint8)
         made_for = pieces(emitter.lookup, emitter.landing(0))
-        module = CompiledModule(text, start + size, image, *made_for, low=False)
+        module = CompiledModule(text, start + size, image, *made_for, low=False, records=False)
         none = np.zeros(0, np.int64)
         module.take(none, none, none, none, none, none, none)
         table = np.zeros(layout.LOOKUP_ENTRIES, np.uint64)
@@ -57,7 +57,9 @@ def prepare() -> int:
                     slot += len(made.rows)
                     module.publish()
                     module.land(table, tails, start, emitter.landing(0).otherwise)
-                    text.instructions(made.rows[:, 0].copy(), made.rows[:, 3].copy())
+                    at, counts, sizes = (made.rows[:, column].copy() for column in (0, 3, 4))
+                    text.instructions(at, counts)
+                    text.told(at, counts, sizes)
                     pc = -1
                 if not module.prepare(lambda at, n: code[at - start : at - start + n]):  # noqa: B023 - at once
                     break
@@ -65,7 +67,7 @@ def prepare() -> int:
                 break
         module.links_to(0)
         text.steps(0, 1)
-    store.write(shapes.facts, shapes.examples)
+    store.write(shapes.facts, shapes.recorded, shapes.examples)
     return len(shapes)
 
 

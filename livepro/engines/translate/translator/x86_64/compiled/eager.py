@@ -1,0 +1,179 @@
+"""A block translated when a thread comes to it, and with it those that are likely to follow."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from numba import njit
+
+from livepro.engines.translate.translator.x86_64.compiled.chaining import CHAIN, lay_out
+from livepro.engines.translate.translator.x86_64.compiled.decoding import FINE, PYTHON, WAIT
+from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.linking import land
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    AGAIN,
+    BUDGET,
+    COLD,
+    COLD_END,
+    ENTRIES,
+    FIELDS,
+    FRAGMENT,
+    HOT,
+    HOT_END,
+    LANDED,
+    LANDINGS,
+    LEFT,
+    LINKS,
+    RETURNS,
+    ROOM,
+    ROWS,
+    STUBS,
+    SUCCESSORS,
+)
+
+
+@njit(nogil=True, cache=True)
+def translate(
+    state,
+    image,
+    first,
+    first_lands,
+    likely,
+    text,
+    present,
+    lows,
+    highs,
+    rows,
+    facts,
+    recorded,
+    places,
+    moved,
+    pieces,
+    bounds,
+    keys,
+    index,
+    links,
+    made,
+    fields,
+    stubs,
+    landings,
+    patches,
+    needs,
+    returns,
+    successors,
+    left,
+    again,
+    offsets,
+    shapes,
+):
+    """Translate the block at `first` (-1: none) and, eagerly, `state[BUDGET]` likely successors and what
+    follows them. Returns what came of the first. `again` are blocks (offset, whether it lands) that must wait
+    for `needs`, `left` those for the translator in Python."""
+    status = FINE
+    if first >= 0:
+        status = lay_out(
+            state,
+            image,
+            first,
+            first_lands,
+            likely,
+            text,
+            present,
+            lows,
+            highs,
+            rows,
+            facts,
+            recorded,
+            places,
+            moved,
+            pieces,
+            bounds,
+            keys,
+            index,
+            links,
+            made,
+            fields,
+            stubs,
+            landings,
+            patches,
+            needs,
+            returns,
+            successors,
+            offsets,
+            shapes,
+        )
+        if status != FINE:
+            return status
+    while state[BUDGET] > 0 and (state[RETURNS] or state[SUCCESSORS]):
+        lands = state[RETURNS] > 0
+        if lands:
+            state[RETURNS] -= 1
+            pc = returns[state[RETURNS]]
+        else:
+            state[SUCCESSORS] -= 1
+            pc = successors[state[SUCCESSORS]]
+        at = entry_of(state, keys, pc)
+        if not has_room(state, keys, links, made, fields, stubs, landings):
+            break
+        if index[at, FRAGMENT]:
+            if lands and not index[at, LANDED]:
+                land(state, image, pc, pieces, bounds, keys, index, landings)
+            continue
+        state[BUDGET] -= 1
+        came = lay_out(
+            state,
+            image,
+            pc,
+            lands,
+            False,
+            text,
+            present,
+            lows,
+            highs,
+            rows,
+            facts,
+            recorded,
+            places,
+            moved,
+            pieces,
+            bounds,
+            keys,
+            index,
+            links,
+            made,
+            fields,
+            stubs,
+            landings,
+            patches,
+            needs,
+            returns,
+            successors,
+            offsets,
+            shapes,
+        )
+        if came == WAIT and state[AGAIN] < len(again):
+            n = state[AGAIN]
+            again[n, 0], again[n, 1] = pc, 1 if lands else 0
+            state[AGAIN] = n + 1
+        elif came == PYTHON and state[LEFT] < len(left):
+            n = state[LEFT]
+            left[n, 0], left[n, 1] = pc, 1 if lands else 0
+            state[LEFT] = n + 1
+    return status
+
+
+@njit(nogil=True, cache=True)
+def has_room(state, keys, links, made, fields, stubs, landings):
+    """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
+    or twice; there is room for as many patches as there are links.)"""
+    waiting = state[LINKS]
+    return (
+        state[ENTRIES] * 2 + 64 < len(keys)
+        and waiting + 32 < len(links)
+        and state[ROWS] + CHAIN < len(made)
+        and state[FIELDS] + 16 * 128 < len(fields)
+        and state[STUBS] + 32 < len(stubs)
+        and state[LANDINGS] + 2 < len(landings)
+        and state[HOT] + state[ROOM] < state[HOT_END]
+        and state[COLD] + 4096 < state[COLD_END]
+    )

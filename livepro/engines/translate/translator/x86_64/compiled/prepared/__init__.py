@@ -1,0 +1,1 @@
+"""What is compiled and learnt before it is needed, and kept."""
