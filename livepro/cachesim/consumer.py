@@ -109,6 +109,18 @@ class SimulatorConsumer:
         """See `livepro.events.pump.Regional`."""
         self._regions.bound(positions, goes, lambda thread: self._images[thread.image].tables)
 
+    divisible = True
+    """See `livepro.events.pump.Divisible`."""
+
+    def restart(self, positions: Mapping[StreamThread, int], *, counting: bool) -> None:
+        """See `livepro.events.pump.Divisible`."""
+        self._regions.restart(positions, lambda thread: self._images[thread.image].tables, counting=counting)
+        self._crew.wait()
+        self._images.clear()
+        self._gains.clear()
+        self._feeds.clear()
+        self._at = None
+
     def _settle(self) -> None:
         """Have everything simulated that has been seen."""
         if self._at is not None:

@@ -40,7 +40,7 @@ from livepro.cachesim.simulating import (
 )
 from livepro.engines.stream import FLAGS, FLAGS_SHIFT, GOES_ON, NUMBER
 from livepro.events.pointers import borrowed
-from livepro.events.spans.flattening import BRANCHES, CUTS, EVENTS, HELD, OPERANDS, SPANS, flatten
+from livepro.events.spans.flattening import BRANCHES, CUTS, EVENTS, HELD, OPERANDS, SPANS, TOTAL, flatten
 
 U = np.uint64
 ONE, BLOCK, FETCH, FETCH_ROW = U(1), U(BLOCK_BITS), U(FETCH_BITS), U(1 << FETCH_BITS)
@@ -49,7 +49,7 @@ WORD, SIZE, COLUMN = (1 << WORD_BITS) - 1, (1 << SIZE_BITS) - 1, (1 << COLUMN_BI
 
 @njit(nogil=True, cache=True)
 def simulate_blocks(
-    words, upto, at, first, address_of, nbytes, flow, noted, caching,
+    words, upto, at, counters, first, address_of, nbytes, flow, noted, caching,
     blocks, fetches, accesses, shapes, i1, d1, ll, latest, conditional, history, predictors, goals,
     executions, counts, missed,
 ):  # fmt: skip
@@ -59,6 +59,7 @@ def simulate_blocks(
 
     Indices are unsigned, or numba asks of each whether it is negative."""
     shapes, nbytes, address_of = borrowed(shapes), borrowed(nbytes), borrowed(address_of)
+    first = borrowed(first)
     i1, d1, ll, goals = borrowed(i1), borrowed(d1), borrowed(ll), borrowed(goals)
     counts, missed = borrowed(counts), borrowed(missed)
     history, predictors = borrowed(history), borrowed(predictors)
@@ -66,7 +67,7 @@ def simulate_blocks(
     d_bits, d_mask, d_ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
     width = 1 << d_bits
     behind, upto, at = U(len(words) - 1), U(upto), U(at)
-    line_before = latest[0]
+    line_before, retired = latest[0], 0
     while at < upto:
         number = words[at]
         if number >> FLAGS_SHIFT & FLAGS:
@@ -76,6 +77,7 @@ def simulate_blocks(
         if next_at > behind or next_at == at:
             break
         executions[U(number)] += 1
+        retired += first[U(number) + ONE] - first[U(number)]
         if caching:
             f = U(blocks[block + U(FETCHES_AT)]) << FETCH
             last = f + (U(blocks[block + U(FETCHES)]) << FETCH)
@@ -147,6 +149,7 @@ def simulate_blocks(
                 taken = goes != address_of[i] + nbytes[i]
                 predict(i, taken, goes, conditional, address_of, history, predictors, goals, counts, missed)
     latest[0] = line_before
+    counters[TOTAL] += retired
     return at
 
 
@@ -165,7 +168,7 @@ def simulate_records(
     held = False
     while True:
         cursor[0] = simulate_blocks(
-            words, upto, cursor[0], first, address, nbytes, flow, noted, caching,
+            words, upto, cursor[0], counters, first, address, nbytes, flow, noted, caching,
             blocks, fetches, accesses, shapes, i1, d1, ll, latest, conditional, history, predictors, goals,
             executions, counts, missed,
         )  # fmt: skip

@@ -81,6 +81,8 @@ class Control:
         self.paused = False
         self.resets = 0
         self.snapshots: list[SnapshotRecord] = []
+        self.commanded: Callable[[str], None] | None = None
+        """Told of each reset, and of each pause and its end, while the engine is halted."""
         self.started = time.monotonic()
 
     # -- from any thread
@@ -156,7 +158,10 @@ class Control:
             self._engine.request_detach()
         elif command != "status":
             with self._engine.halted():
+                before = self.paused
                 getattr(self, f"_{command}")(label)
+                if self.commanded is not None and (command == "reset" or self.paused != before):
+                    self.commanded(command)
         return self._engine.status()
 
     def change(self, command: str) -> None:

@@ -182,6 +182,7 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
     if "block" in hooks:
         add(8, "if lower == 0:\n    fn_block(state, thread, begin, count)")
     add(8, "e = begin + count - 1\nlast[0] = e if flags == 0 and branch_kinds[flow[e]] >= 0 else -1")
+    add(8, "last[1] += count")
     if "instruction" not in hooks:
         add(8, _PLAIN if "access" in hooks else _SKIP_ALL)
     add(8, "for i in range(begin, begin + count + extra):")
@@ -244,9 +245,10 @@ class Kernel:
         state: list[np.ndarray[Any, Any]],
         lower: int = 0,
     ) -> None:
-        """See the records `words` (int64) of a thread; `last` (int64, 1) is what it remembers from chunk to
-        chunk, -1 at first. The first `lower` instructions of the first record have been executed before, and
-        are not seen, nor that a block begins."""
+        """See the records `words` (int64) of a thread; `last` (int64, 2) is what it remembers from chunk to
+        chunk: the branch whose outcome is not known yet (-1 at first), and the instructions seen. The first
+        `lower` instructions of the first record have been executed before, and are not seen, nor that a
+        block begins."""
         self._consume(
             words,
             thread,

@@ -10,7 +10,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,14 +18,10 @@ from livepro.engines.stream.blocks import StaticTables
 from livepro.engines.stream.filtering import Filter, Repeats
 from livepro.engines.stream.recorder import Executed, StreamImage, StreamThread, Words
 from livepro.errors import LiveproError
-from livepro.events.kernels import Kernel
-from livepro.events.program import Program
-from livepro.events.told.gains import Gains
 from livepro.model import ProcessResult
 
 if TYPE_CHECKING:
     from livepro.events.intervals import IntervalCutter
-    from livepro.events.spans.dividing import RegionRecords
 
 DEFAULT_MEMORY = 64 << 20
 """Bytes of chunks that may wait."""
@@ -62,6 +57,19 @@ class Regional(Protocol):
 
 
 @runtime_checkable
+class Divisible(Protocol):
+    """A consumer, `Regional` as well, that can leave out parts of a run that has begun."""
+
+    @property
+    def divisible(self) -> bool:
+        """Whether it can."""
+
+    def restart(self, positions: Mapping[StreamThread, int], *, counting: bool) -> None:
+        """Forget all so far, where each thread has executed so many instructions; a thread that is not among
+        `positions` starts later. From there on all is counted if `counting`, else from the next bound on."""
+
+
+@runtime_checkable
 class Divided(Protocol):
     """A consumer that tells what came of each interval of a thread."""
 
@@ -89,110 +97,8 @@ class Counting(Protocol):
         """See `livepro.engines.stream.recorder.Sink`."""
 
 
-class States:
-    """One kernel's states: of each thread, or of each image if its analysis shares them."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self.name = kernel.name
-        self._of: dict[object, list[np.ndarray[Any, Any]]] = {}
-        self._last: dict[int, np.ndarray[Any, Any]] = {}
-        self._gains: dict[object, Gains] = {}
-        self._waiting: bool | None = None  # None: there is no region
-        self._told: list[tuple[Mapping[StreamThread, int], Mapping[StreamThread, int]]] = []
-        self._regions: dict[StreamThread, RegionRecords] = {}
-        self._tables: dict[StreamImage, StaticTables] = {}
-
-    def see(self, thread: StreamThread, words: np.ndarray[Any, Any], tables: StaticTables) -> None:
-        """See `Consumer`."""
-        key: object = thread.image if self._kernel.analysis.shared else thread
-        state = self._of.get(key)
-        if state is None:
-            state = self._of[key] = self._kernel.state()
-        self._kernel.grow(state, len(tables.address))
-        gains = self._gains.get(key)
-        if gains is None:
-            gains = self._gains[key] = Gains(lambda: self._totals(state))
-        gains.turn(thread)
-        self._tables[thread.image] = tables
-        whole = self._waiting is None
-        pieces = ((words, 0),) if whole else self._records(thread, tables).pieces(words, tables)
-        for piece, lower in pieces:
-            self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
-
-    def _last_of(self, thread: StreamThread) -> np.ndarray[Any, Any]:
-        """What the kernel remembers of a thread."""
-        last = self._last.get(thread.number)
-        if last is None:
-            last = self._last[thread.number] = np.full(1, -1, np.int64)
-        return last
-
-    def _records(self, thread: StreamThread, tables: StaticTables) -> RegionRecords:
-        """A thread's part of the region."""
-        found = self._regions.get(thread)
-        if found is None:
-            from livepro.events.spans.dividing import RegionRecords
-
-            assert self._waiting is not None
-            found = self._regions[thread] = RegionRecords(waiting=self._waiting)
-            for positions, goes in self._told:
-                for _ in found.bound(positions.get(thread, 0), goes.get(thread), tables):
-                    raise AssertionError("nothing is recorded yet")
-        return found
-
-    def keeps(self, *, waiting: bool) -> None:
-        """See `Regional`."""
-        self._waiting = waiting
-
-    def bound(
-        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
-    ) -> None:
-        """See `Regional`."""
-        self._told.append((positions, goes))
-        for thread, records in self._regions.items():
-            tables = self._tables[thread.image]
-            state = self._of[thread.image if self._kernel.analysis.shared else thread]
-            for piece, lower in records.bound(positions.get(thread, 0), goes.get(thread), tables):
-                self._kernel.consume(piece, thread.number, tables, self._last_of(thread), state, lower)
-
-    def _totals(self, state: list[np.ndarray[Any, Any]]) -> Mapping[str, int]:
-        named = SimpleNamespace(**dict(zip(self._kernel.names, state, strict=True)))
-        return self._kernel.analysis.totals(named) or {}
-
-    def cut(self, thread: StreamThread) -> None:
-        """See `Divided`."""
-        for gains in self._gains.values():
-            gains.cut(thread)
-
-    def intervals(self, image: StreamImage) -> list[dict[str, Any]]:
-        """See `Divided`."""
-        found = [
-            {"thread": thread.number, "tid": thread.thread.tid, "values": values}
-            for gains in self._gains.values()
-            for thread, values in gains.told(image)
-        ]
-        return sorted(found, key=lambda one: one["thread"])
-
-    def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
-        """See `Consumer`."""
-        state = self._merged(image)
-        if state is None:
-            return None
-        result = self._kernel.analysis.result(state, Program(image, process))
-        return result, list(self._kernel.analysis.report(result))
-
-    def _merged(self, image: StreamImage) -> SimpleNamespace | None:
-        """The state of all threads of an image; None if it has none."""
-        out: SimpleNamespace | None = None
-        for key, arrays in self._of.items():
-            if (key.image if isinstance(key, StreamThread) else key) is image:
-                self._kernel.grow(arrays, len(image.blocks.tables().address))
-                state = SimpleNamespace(**dict(zip(self._kernel.names, arrays, strict=True)))
-                if out is None:
-                    out = state
-                else:
-                    self._kernel.analysis.merge(out, state)
-        return out
+def _divisible(consumer: Consumer) -> bool:
+    return isinstance(consumer, Divisible) and consumer.divisible
 
 
 class Pump:
@@ -264,15 +170,43 @@ class Pump:
                 consumer.keeps(waiting=waiting)
 
     def bound(
-        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+        self,
+        positions: Mapping[StreamThread, int],
+        goes: Mapping[StreamThread, int],
+        *,
+        begins: bool,
+        divisible: bool,
     ) -> None:
-        """Tell the consumers, behind all chunks so far, that counting begins or ends."""
+        """Tell the consumers that are `divisible`, or those that are not, behind all chunks so far, that
+        counting begins or ends."""
 
         def tell() -> None:
             for consumer in self._consumers:
-                if isinstance(consumer, Regional) and self._failure is None:
+                if (
+                    isinstance(consumer, Regional)
+                    and _divisible(consumer) == divisible
+                    and self._failure is None
+                ):
                     try:
                         consumer.bound(positions, goes, begins=begins)
+                    except Exception as error:
+                        self._fail(consumer, error)
+
+        self._queue.put(tell)
+
+    @property
+    def indivisible(self) -> list[str]:
+        """The names of consumers that cannot leave out parts of a run that has begun."""
+        return [consumer.name for consumer in self._consumers if not _divisible(consumer)]
+
+    def restart(self, positions: Mapping[StreamThread, int], *, counting: bool) -> None:
+        """Tell the consumers, behind all chunks so far, to forget these (see `Divisible`)."""
+
+        def tell() -> None:
+            for consumer in self._consumers:
+                if isinstance(consumer, Divisible) and consumer.divisible and self._failure is None:
+                    try:
+                        consumer.restart(positions, counting=counting)
                     except Exception as error:
                         self._fail(consumer, error)
 
@@ -332,10 +266,11 @@ class Pump:
             )
 
     def results(
-        self, images: Sequence[StreamImage], processes: Sequence[ProcessResult]
+        self, images: Sequence[StreamImage], processes: Sequence[ProcessResult], *, whole: bool
     ) -> dict[str, list[Any]]:
         """What each analysis tells of each process image that ran anything, by its name: the `pid`, `image`,
-        `command`, `result` and `report` (lines); in a run in intervals the `intervals` (see `Divided`)."""
+        `command`, `result` and `report` (lines); in a `whole` run in intervals the
+        `intervals` (see `Divided`)."""
         known = {(process.pid, process.image): process for process in processes}
         out: dict[str, list[Any]] = {consumer.name: [] for consumer in self._consumers}
         for image in images:
@@ -358,7 +293,7 @@ class Pump:
                     "result": told[0],
                     "report": told[1],
                 }
-                if self._cutter is not None and isinstance(consumer, Divided):
+                if whole and self._cutter is not None and isinstance(consumer, Divided):
                     entry["intervals"] = consumer.intervals(image)
                 out[consumer.name].append(entry)
         return out

@@ -15,13 +15,14 @@ from livepro.engines import default_engine
 from livepro.engines.base import Engine
 from livepro.engines.region import Phase, Region
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.recorder import Recorder
+from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.finding import find
 from livepro.events.kernels import Kernel
 from livepro.events.needed import compiler
-from livepro.events.pump import DEFAULT_MEMORY, Consumer, Pump, States
+from livepro.events.pump import DEFAULT_MEMORY, Consumer, Pump
+from livepro.events.states import States
 from livepro.isa.base import Isa
 from livepro.kept.place import default_directory
 from livepro.model import ProcessResult, RunResult
@@ -65,6 +66,7 @@ class Recording:
         self.recorder = Recorder(self.pump, chunk_words=words, turn=turn)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
+        self._counting = True
 
     @classmethod
     def of(
@@ -129,18 +131,51 @@ class Recording:
         """Take note of the engine that records."""
         self._engine = engine
         self.pump.abandon = engine.request_detach
+        engine.control.commanded = self._commanded
         region = engine.region
         if region is not None:
             region.changed = self._bound
-            self.pump.keeps(waiting=region.phase is not Phase.COUNTING)
+            self._counting = region.phase is Phase.COUNTING
+            self.pump.keeps(waiting=not self._counting)
 
     def _bound(self) -> None:
-        """Counting begins or ends; all threads are halted."""
+        """The region begins or ends; all threads are halted."""
         engine = self._engine
         assert engine is not None
         assert engine.region is not None
+        positions, goes = self._places()
+        self.pump.bound(positions, goes, begins=engine.region.phase is Phase.COUNTING, divisible=False)
+        self._changed()
+
+    def _commanded(self, command: str) -> None:
+        """The run is reset, paused or resumed; all threads are halted."""
+        for name in self.pump.indivisible:
+            warning = f"{name} tells of the whole run, though that was reset or paused."
+            if warning not in self._warnings:
+                self._warnings.append(warning)
+        if command == "reset":
+            self.pump.restart(self._places()[0], counting=self._counting)
+        else:
+            self._changed()
+
+    def _changed(self) -> None:
+        """Counting begins or ends, unless it has already; all threads are halted."""
+        engine = self._engine
+        assert engine is not None
+        counting = not engine.control.paused
+        if counting != self._counting:
+            self._counting = counting
+            positions, goes = self._places()
+            self.pump.bound(positions, goes, begins=counting, divisible=True)
+
+    def _places(self) -> tuple[dict[StreamThread, int], dict[StreamThread, int]]:
+        """How many instructions each thread has executed, and where it goes on as far as that is known."""
+        engine = self._engine
+        assert engine is not None
+        region = engine.region
         streams = {(stream.record, stream.thread): stream for stream in self.recorder.threads}
-        positions, goes = {}, {}
+        positions: dict[StreamThread, int] = {}
+        goes: dict[StreamThread, int] = {}
         for image in engine.images:
             lengths = engine.lengths(image)
             for tally in image.tallies:
@@ -148,9 +183,9 @@ class Recording:
                 if stream is not None and tally.executed is None:
                     counts = engine.raw_counts(tally).at(engine.position(tally))
                     positions[stream] = counts.instructions(lengths)
-                    if engine.region.last is not None and engine.region.last[0] is tally.thread:
-                        goes[stream] = engine.region.last[1]
-        self.pump.bound(positions, goes, begins=engine.region.phase is Phase.COUNTING)
+                    if region is not None and region.last is not None and region.last[0] is tally.thread:
+                        goes[stream] = region.last[1]
+        return positions, goes
 
     def finish(self, found: RunResult) -> RunResult:
         """The run's result with what the analyses tell. Raises LiveproError if one of them has failed, once
@@ -174,7 +209,15 @@ class Recording:
             processes=self._with_intervals(found.processes),
             stats={**found.stats, **stats},
             warnings=(*found.warnings, *self._warnings),
-            analyses=self.pump.results(self.recorder.images, found.processes),
+            analyses=self.pump.results(self.recorder.images, found.processes, whole=self._whole),
+        )
+
+    @property
+    def _whole(self) -> bool:
+        """Whether nothing of the run is left out."""
+        engine = self._engine
+        return engine is None or (
+            not engine.control.resets and all(t.window.whole for i in engine.images for t in i.tallies)
         )
 
     def _with_intervals(self, processes: tuple[ProcessResult, ...]) -> tuple[ProcessResult, ...]:
@@ -182,7 +225,7 @@ class Recording:
         cutter, engine = self._cutter, self._engine
         if cutter is None or engine is None:
             return processes
-        if engine.control.resets or not all(t.window.whole for i in engine.images for t in i.tallies):
+        if not self._whole:
             self._warnings.append(
                 "Intervals beside analyses of the event stream are of the whole run: there are none of one "
                 "that was reset or paused."

@@ -153,6 +153,19 @@ class MicaConsumer:
         """See `livepro.events.pump.Regional`."""
         self._regions.bound(positions, goes, lambda thread: self._tables[thread.image])
 
+    @property
+    def divisible(self) -> bool:
+        """See `livepro.events.pump.Divisible`: not if there are intervals, or what is executed comes from
+        counters."""
+        return not self._settings.interval_size and not self._counts
+
+    def restart(self, positions: Mapping[StreamThread, int], *, counting: bool) -> None:
+        """See `livepro.events.pump.Divisible`."""
+        self._regions.restart(positions, lambda thread: self._tables[thread.image], counting=counting)
+        self._crew.wait()
+        self._threads.clear()
+        self._images.clear()
+
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """See `Consumer`."""
         threads = {t: c for t, c in self._threads.items() if t.image is image}

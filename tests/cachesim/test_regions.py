@@ -178,7 +178,7 @@ def test_a_consumer_that_fails_at_a_bound_ends_nothing_but_the_analysis() -> Non
     pump = Pump([Broken()])
     pump.abandon = lambda: let_go.append(True)
     pump.keeps(waiting=True)
-    pump.bound({}, {}, begins=True)
+    pump.bound({}, {}, begins=True, divisible=False)
     pump.close()
     with pytest.raises(LiveproError, match=r"broken failed \(ValueError: begins: True\)"):
         pump.check()

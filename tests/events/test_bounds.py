@@ -119,7 +119,7 @@ def test_of_records(seed: int, tmp_path: Path) -> None:
     tables = blocks().tables()
     kernel = Kernel(Branches(), "branches", tmp_path)
     for begin, end, first, second in regions:
-        state, last = kernel.state(), np.full(1, -1, np.int64)
+        state, last = kernel.state(), np.array([-1, 0], np.int64)
         kernel.grow(state, len(tables.address))
         records = RegionRecords(waiting=True)
         for number, words in enumerate(chunks):

@@ -122,7 +122,7 @@ def run(analysis: Analysis, directory: Path, records: int, seed: int) -> tuple[A
     tables = known.tables()
     state = kernel.state()
     kernel.grow(state, len(tables.address))
-    last = np.full(1, -1, np.int64)
+    last = np.array([-1, 0], np.int64)
     events: list[Any] = []
     for part in range(3):
         words = stream(known, records, seed + part)
@@ -211,7 +211,7 @@ def test_a_region_has_what_is_between_its_bounds(analysis: Analysis, tmp_path: P
     ]:
         state = kernel.state()
         kernel.grow(state, len(tables.address))
-        last = np.full(1, -1, np.int64)
+        last = np.array([-1, 0], np.int64)
         records = RegionRecords(waiting=begin > 0)
         for position in (begin, end) if begin else (end,):
             assert list(records.bound(position, None, tables)) == []

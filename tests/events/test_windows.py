@@ -23,8 +23,8 @@ from livepro.engines import engine_class
 from livepro.engines.base import EngineOptions
 from livepro.engines.region import Region
 from livepro.events.kernels import Kernel
-from livepro.events.pump import States
 from livepro.events.recording import Recording
+from livepro.events.states import States
 from livepro.session import Session
 
 FEW_WORDS = 40 * 16

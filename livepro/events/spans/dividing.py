@@ -52,10 +52,11 @@ class Bounds:
     """Where a thread's part of the region begins and ends: `bounds` are the positions at which it opens or
     closes next, in instructions of the thread."""
 
-    def __init__(self, *, opened: bool) -> None:
+    def __init__(self, *, opened: bool, executed: int = 0) -> None:
+        """The thread has `executed` so many instructions already, in the region if that has begun."""
         self.opened = opened
-        self.position = 0
-        self.counted = 0  # of those in the region
+        self.position = executed
+        self.counted = executed if opened else 0  # of those in the region
         self.bounds: list[int] = []
         self._goes: dict[int, int] = {}  # where the thread goes on at a position
 
@@ -108,8 +109,13 @@ class RegionRecords:
     """One thread's records of the region. A piece is some records, and how many instructions of the first of
     them have been executed before. If it is `waiting`, the region has yet to begin."""
 
-    def __init__(self, *, waiting: bool) -> None:
-        self._bounds = Bounds(opened=not waiting)
+    def __init__(self, *, waiting: bool, executed: int = 0) -> None:
+        self._bounds = Bounds(opened=not waiting, executed=executed)
+
+    @property
+    def position(self) -> int:
+        """Instructions that the thread has executed, as far as its records have been seen."""
+        return self._bounds.position
 
     def bound(self, position: int, goes: int | None, tables: StaticTables) -> Iterator[tuple[Records, int]]:
         """See `Bounds.add`; the pieces that come of it."""

@@ -20,8 +20,8 @@ Noted = npt.NDArray[np.uint8]
 class _Gate(Bounds):
     """Passes spans on while it is open. `end` is the position behind the record that is divided."""
 
-    def __init__(self, taker: Taker, *, opened: bool) -> None:
-        super().__init__(opened=opened)
+    def __init__(self, taker: Taker, *, opened: bool, executed: int) -> None:
+        super().__init__(opened=opened, executed=executed)
         self._taker = taker
         self.end = 0
 
@@ -38,13 +38,14 @@ class _Gate(Bounds):
 
 
 class Regions:
-    """The region of a run, as a consumer is told of it (`livepro.events.pump.Regional`), and the feeds that
-    keep to it."""
+    """What is counted of a run, as a consumer is told of it (`livepro.events.pump.Regional`), and the feeds
+    that keep to it."""
 
     def __init__(self) -> None:
-        self._waiting: bool | None = None  # None: there is no region
+        self._waiting = False
         self._told: list[tuple[Mapping[StreamThread, int], Mapping[StreamThread, int]]] = []
         self._feeds: dict[StreamThread, RegionFeed] = {}
+        self._seen: dict[StreamThread, int] = {}
 
     def keeps(self, *, waiting: bool) -> None:
         """See `Regional`."""
@@ -53,10 +54,14 @@ class Regions:
     def feed(
         self, thread: StreamThread, taker: Taker, listing: Listing, turns: Turns, noted: Noted, size: int = 0
     ) -> Feed | RegionFeed:
-        """What feeds a thread's records to a taker: all of them, or those of the region."""
-        if self._waiting is None:
+        """What feeds a thread's records to a taker: all of them if they are taken in intervals (of `size`
+        instructions), else those that are counted."""
+        if size:
             return Feed(taker, listing, turns, noted, size, _reading(taker))
-        feed = self._feeds[thread] = RegionFeed(taker, listing, turns, noted, waiting=self._waiting)
+        seen = self._seen.get(thread, 0)
+        feed = self._feeds[thread] = RegionFeed(
+            taker, listing, turns, noted, waiting=self._waiting, executed=seen
+        )
         for positions, goes in self._told:
             feed.bound(positions.get(thread, 0), goes.get(thread), None)
         return feed
@@ -72,27 +77,71 @@ class Regions:
         for thread, feed in self._feeds.items():
             feed.bound(positions.get(thread, 0), goes.get(thread), tables(thread))
 
+    def restart(
+        self,
+        positions: Mapping[StreamThread, int],
+        tables: Callable[[StreamThread], StaticTables],
+        *,
+        counting: bool,
+    ) -> None:
+        """See `Regional`: there are no feeds any more."""
+        for thread, feed in self._feeds.items():
+            self._seen[thread] = feed.close(tables(thread))
+        self._feeds.clear()
+        self._waiting, self._told = True, [(positions, {})] if counting else []
+
 
 class RegionFeed:
     """Feeds one thread's records to a taker as `Feed` does, but those of the region only. If it is `waiting`,
-    that has yet to begin."""
+    that has yet to begin. The thread has `executed` so many instructions of which it has seen no records.
 
-    def __init__(self, taker: Taker, listing: Listing, turns: Turns, noted: Noted, *, waiting: bool) -> None:
-        self._gate = _Gate(taker, opened=not waiting)
+    Until there is a bound, or if none comes, nothing has to be known of where the thread is."""
+
+    def __init__(
+        self,
+        taker: Taker,
+        listing: Listing,
+        turns: Turns,
+        noted: Noted,
+        *,
+        waiting: bool,
+        executed: int = 0,
+    ) -> None:
+        self._gate = _Gate(taker, opened=not waiting, executed=executed)
         self._feed = Feed(self._gate, listing, turns, noted, reader=_reading(taker))
+        self._bounded = waiting
 
     @property
     def instructions(self) -> int:
         """Instructions of the region that have been taken in."""
-        return self._gate.counted
+        return self._gate.counted if self._bounded else self._feed.instructions
+
+    def _watch(self, tables: StaticTables | None) -> None:
+        """From now on it is known where the thread is."""
+        if not self._bounded:
+            if tables is not None:
+                self._feed.release(tables)
+            self._gate.moved(self._feed.instructions)
+            self._bounded = True
+
+    def close(self, tables: StaticTables) -> int:
+        """Nothing more comes. Returns how many instructions the thread has executed, as far as its records
+        have been seen."""
+        self._watch(tables)
+        self._feed.release(tables)
+        return self._gate.position
 
     def bound(self, position: int, goes: int | None, tables: StaticTables | None) -> None:
         """See `Bounds.add`."""
+        self._watch(tables)
         if self._gate.add(position, goes) and not self._gate.waits:
             self._turn(NONE, tables)
 
     def see(self, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """Take in the next records."""
+        if not self._bounded:
+            self._feed.see(words, tables)
+            return
         gate, at = self._gate, 0
         shape = tables.first, tables.words, tables.access, tables.pattern, tables.lanes
         while at < len(words):
