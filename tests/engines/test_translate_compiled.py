@@ -28,11 +28,11 @@ from elftools.elf.elffile import ELFFile
 from iced_x86 import Decoder
 
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled import decoding, tables
+from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.accesses import told
-from livepro.engines.translate.translator.x86_64.compiled.decoding import locate
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
-from livepro.engines.translate.translator.x86_64.compiled.prepared import preparing, store
+from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
+from livepro.engines.translate.translator.x86_64.compiled.prepared import loading, preparing, store
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
@@ -46,11 +46,17 @@ FEW = ("returns", "nested_loops", "threads_handoff", "signal_nested", "rep_scas"
 TWIN = Path(__file__).with_name("compiled_twin.py")
 
 
+def shapes_of_none() -> ShapeTable:
+    """A table that is empty, with the kernels."""
+    kept = store.ShapeStore()
+    return ShapeTable(loading.loaded(kept, kept.read()).native)
+
+
 class Checked:
     """A table of shapes, with what iced-x86 says of each encoding beside what its shape says."""
 
     def __init__(self) -> None:
-        self.shapes = ShapeTable()
+        self.shapes = shapes_of_none()
         self.shapes.records = True
         self.left = self.same = self.recorded = self.stepped = 0
         self._facts = FactTable()
@@ -60,15 +66,15 @@ class Checked:
     def see(self, text: bytes, *, kinds: bool) -> None:
         """Look at the instruction that `text` begins with; `kinds`: at its description, too."""
         code = np.frombuffer(text.ljust(32, b"\0"), np.uint8)
-        measured, place = locate(code, 0, self.shapes.lows, self.shapes.highs)
+        measured, place = self.shapes.locate(code, 0)
         if not measured:
             self.left += 1
             return
         self.shapes.learn(code, 0)
-        _, place = locate(code, 0, self.shapes.lows, self.shapes.highs)
+        _, place = self.shapes.locate(code, 0)
         row = int(self.shapes.rows[place])
         kind, *facts = self.shapes.facts[row].tolist()
-        if kind in (decoding.OTHER, decoding.INVALID):
+        if kind in (tables.OTHER, tables.INVALID):
             self.left += 1
             return
         decoder = Decoder(64, code.tobytes())
@@ -208,7 +214,7 @@ def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_pa
 def module_of(code: bytes) -> CompiledModule:
     """What translates a module's code, into a cache that nobody runs."""
     emitter = Emitter(1 << 20, {}, Countdown.NONE)
-    text, image = Text(1 << 30, 1 << 17, ShapeTable()), np.zeros(1 << 20, np.uint8)
+    text, image = Text(1 << 30, 1 << 17, shapes_of_none()), np.zeros(1 << 20, np.uint8)
     return CompiledModule(
         text, 1 << 31, image, *pieces(emitter.lookup, emitter.landing(0)), low=False, records=False
     )
@@ -244,19 +250,59 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     kept = store.ShapeStore()
     assert kept.read() is None
     facts, recorded = (
-        np.zeros((1, columns), np.int64) for columns in (decoding.COLUMNS, tables.RECORDED_COLUMNS)
+        np.arange(columns).reshape(1, columns) for columns in (tables.COLUMNS, tables.RECORDED_COLUMNS)
     )
-    kept.write(facts, recorded, [b"\x90"])
+    told = store.Kept(ObjectFile(b"code", "entry", ["NRT_Free"]), facts, recorded, [b"\x90"])
+    kept.write(told)
     for name in ("chaining.translate-1.py311.nbi", "chaining.translate-1.py311.1.nbc", "0" * 40):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "chaining.cpython-311.pyc").write_bytes(b"")
-    assert kept.read() is not None
+    found = kept.read()
+    assert found is not None
+    assert (found.made, found.examples) == (told.made, told.examples)
+    assert (found.facts.tolist(), found.recorded.tolist()) == (facts.tolist(), recorded.tolist())
     monkeypatch.setattr(store, "_processor", lambda: "another")
     other = store.ShapeStore()
     assert other.read() is None
     other.discard_others()
     assert [path.name for path in tmp_path.iterdir()] == ["chaining.cpython-311.pyc"]
     assert kept.read() is None
+
+
+def test_a_kernel_takes_what_it_was_compiled_for() -> None:
+    """An array of another type, or with gaps, would be read as something else."""
+    kernels = shapes_of_none().kernels
+    code, out = np.frombuffer(b"\x90\x48\x89\xc8\xc3".ljust(32, b"\0"), np.uint8), np.zeros(3, np.uint8)
+    kernels.measure_all(code, 0, out)
+    assert out.tolist() == [1, 3, 1]
+    for wrong in (out.astype(np.int64), np.zeros(6, np.uint8)[::2], np.zeros((3, 1), np.uint8)):
+        with pytest.raises(TypeError, match="argument 2"):
+            kernels.measure_all(code, 0, wrong)
+    with pytest.raises(ValueError, match="argument"):
+        kernels.measure_all(code, 0)
+
+
+def test_what_is_compiled_is_loaded_without_numba() -> None:
+    """To import that takes longer than to translate a small program."""
+    kept = store.ShapeStore()
+    loading.loaded(kept, kept.read())
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_NUMBA],
+        env={**os.environ, "PYTHONPATH": str(TWIN.parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert (done.returncode, done.stdout) == (0, "True False\n"), done.stderr
+
+
+_WITHOUT_NUMBA = """
+import sys
+from livepro.engines.translate.translator.emitted import Countdown
+from livepro.engines.translate.translator.x86_64.compiler import Compiler
+from livepro.engines.translate.translator.x86_64.emitter import Emitter
+print(Compiler().ready(Emitter(1 << 20, {}, Countdown.NONE)), "numba" in sys.modules)
+"""
 
 
 def test_nothing_may_have_been_compiled_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,13 +51,9 @@ class Compiler:
 
             prepare_meanwhile()
             return
-        if kept is None:
-            store.discard_others()
-        from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+        from livepro.engines.translate.translator.x86_64.compiled.prepared.loading import loaded
 
-        self._shapes = ShapeTable()
-        if kept is not None:
-            self._shapes.know(*kept)
+        self._shapes = loaded(store, kept)
         self._known = len(self._shapes)
 
     @property
@@ -80,7 +76,7 @@ class Compiler:
         if shapes is not None and (len(shapes) - self._known) * _GROWN > self._known:
             from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
-            ShapeStore().write(shapes.facts, shapes.recorded, shapes.examples)
+            ShapeStore().write(shapes.kept())
 
     def text(self, start: int, size: int) -> Text:
         """See `Compiler`."""

@@ -8,27 +8,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from livepro.engines.stream.blocks import KeptBlocks, ranges
 from livepro.engines.translate.codecache.compiled_code import Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
-from livepro.engines.translate.translator.x86_64.compiled.chaining import ROOM_PLAIN, ROOM_RECORDED
-from livepro.engines.translate.translator.x86_64.compiled.decoding import (
+from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FINE,
     MOST,
     READ,
     REFUSED,
+    ROOM_PLAIN,
+    ROOM_RECORDED,
     WINDOW_SHIFT,
-    measure,
-    place_of,
-    shape,
 )
-from livepro.engines.translate.translator.x86_64.compiled.eager import translate
-from livepro.engines.translate.translator.x86_64.compiled.index import links_to, rehash, take
-from livepro.engines.translate.translator.x86_64.compiled.landing import enter
-from livepro.engines.translate.translator.x86_64.compiled.recording import tell
-from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.isa.x86_64.describe import describe
 from livepro.model import Instruction
 
@@ -36,33 +29,6 @@ Array = npt.NDArray[np.int64]
 
 _WINDOW = 1 << WINDOW_SHIFT
 _ROWS, _FIELDS, _STUBS, _LANDINGS, _STACK, _NEEDS = 1024, 1 << 14, 4096, 1024, 4096, 512
-
-
-@njit(nogil=True, cache=True)
-def _publish(words, patches, count):
-    for i in range(count):
-        words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store: threads run there
-
-
-@njit(nogil=True, cache=True)
-def _steps(text, at, out):
-    for i in range(len(out)):
-        out[i] = measure(text, at) & 0xFF
-        at += out[i]
-
-
-@njit(nogil=True, cache=True)
-def _instructions(text, offsets, counts, lows, highs, rows, steps, shapes):
-    n = 0
-    for i in range(len(offsets)):
-        at = offsets[i]
-        for _ in range(counts[i]):
-            measured = measure(text, at)
-            low, high = shape(text, at, measured)
-            shapes[n] = rows[place_of(lows, highs, low, high)]
-            steps[n] = measured & 0xFF
-            at += steps[n]
-            n += 1
 
 
 class Text:
@@ -88,13 +54,13 @@ class Text:
         all of these."""
         total, table = int(counts.sum()), self.shapes
         steps, shapes = np.zeros(total, np.uint8), np.zeros(total, np.int32)
-        _instructions(self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes)
+        table.kernels.shapes_of(self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes)
         return steps, shapes
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an index on."""
         out = np.zeros(count, np.uint8)
-        _steps(self.code, at, out)
+        self.shapes.kernels.measure_all(self.code, at, out)
         return out.tobytes()
 
     def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
@@ -104,7 +70,7 @@ class Text:
         most = total * tables.MOST_ACCESSES
         accessed, kinds = np.zeros(most, np.int32), np.zeros(most, np.uint8)
         words, to = np.zeros(blocks, np.int32), np.zeros(blocks, np.int64)
-        found = tell(
+        found = table.kernels.tell(
             *(self.code, at, counts, table.lows, table.highs, table.rows, table.facts, table.recorded),
             *(steps, flows, each, accessed, kinds, words, to),
         )
@@ -151,6 +117,7 @@ class CompiledModule:
         self._image = image
         self._words, self._long_words = image.view(np.int32), image.view(np.uint64)
         self._shapes = text.shapes
+        self._kernels = text.shapes.native.kernels()
         self._pieces = pieces
         self._bounds = bounds
         self._state = np.zeros(tables.STATE_SIZE, np.int64)
@@ -187,7 +154,7 @@ class CompiledModule:
         """Know of what was made elsewhere (see `index.take`)."""
         state = self._state
         self._make_room(len(pcs) + len(targets) + len(stubs) + len(landed), len(fields))
-        take(
+        self._kernels.take(
             *(state, self._keys, self._index, self._links, pcs, fragments, fields, targets, stub_targets),
             *(stubs, landed, state[tables.SIZE]),
         )
@@ -196,7 +163,7 @@ class CompiledModule:
         """The fields of all branches that are to lead to an offset in the module."""
         self._make_room(1, 0)
         found: list[int] = []
-        follow = links_to(self._state, self._keys, self._index, offset)
+        follow = self._kernels.links_to(self._state, self._keys, self._index, offset)
         while follow:
             field, _, follow = self._links[follow - 1].tolist()
             found.append(field)
@@ -209,7 +176,7 @@ class CompiledModule:
             size *= 2
         if size > len(self._keys):
             keys, index = np.zeros(size, np.int64), np.zeros((size, tables.INDEX_COLUMNS), np.int32)
-            rehash(state, self._keys, self._index, keys, index)
+            self._kernels.rehash(state, self._keys, self._index, keys, index)
             self._keys, self._index = keys, index
         if state[tables.LINKS] + links + 256 >= len(self._links):
             more = np.zeros((2 * (len(self._links) + links + 256), 3), np.int64)
@@ -242,7 +209,7 @@ class CompiledModule:
         state[tables.ROWS : tables.RETURNS] = 0
         state[tables.NEEDS] = state[tables.BYTES] = 0
         first_link = int(state[tables.LINKS])
-        status = translate(
+        status = self._kernels.translate(
             *(state, self._image, pc, lands, likely, text.code, text.present, shapes.lows, shapes.highs),
             *(shapes.rows, shapes.facts, shapes.recorded, self._places, self._moved),
             *(self._pieces, self._bounds, self._keys, self._index),
@@ -296,7 +263,7 @@ class CompiledModule:
         """See `CompiledCode`."""
         count = int(self._state[tables.LANDINGS])
         elsewhere = np.zeros((count, 2), np.int64)
-        found = enter(
+        found = self._kernels.enter(
             *(
                 self._state,
                 self._image,
@@ -314,4 +281,4 @@ class CompiledModule:
 
     def publish(self) -> None:
         """Let the branches that wait for what the last call has made lead there."""
-        _publish(self._words, self._patches, self._state[tables.PATCHES])
+        self._kernels.publish(self._words, self._patches, self._state[tables.PATCHES])

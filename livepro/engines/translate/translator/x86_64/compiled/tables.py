@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+# -- instructions and blocks
+
+LONGEST = 15
+"""Bytes of an instruction (SDM vol. 2, 2.3.11)."""
+MOST = 512
+"""Bytes of a block: longer ones may not fit into one fragment and are left to Python."""
+WINDOW_SHIFT = 16
+"""Code is read in windows of 64 KiB."""
+READ, REFUSED = 1, 2
+"""What is `present` of a window: all of it, or not all can be read, as behind the end of a file (0: not asked
+for yet)."""
+
+# What there is of a shape, by column of `facts`.
+KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, SPOT, HEAD, COLUMNS = range(9)
+
+# `facts.Kind`, and one for what is left to Python.
+PLAIN, RELATIVE, REP, SYSCALL, NATIVE, JUMP, BRANCH, COUNTED, CALL = range(9)
+INDIRECT_JUMP, INDIRECT_CALL, RETURN, INVALID, OTHER = range(9, 14)
+
+FINE, WAIT, PYTHON = 0, 1, 2
+"""What came of a block: it is decoded; something must be read or learnt first; it is left to Python."""
+
 # -- `state`, by index
 
 HOT, COLD, HOT_END, COLD_END = range(4)
@@ -30,6 +52,12 @@ of its record."""
 ROOM = 27
 """Bytes that a chain may take."""
 STATE_SIZE = 28
+
+CHAIN = 6
+"""Blocks laid out in a row (as many as `building` lays out)."""
+ROOM_PLAIN, ROOM_RECORDED = CHAIN * 2048, CHAIN * 8192
+"""Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
+`MOST_WORDS` words of a record, which take 82 each."""
 
 # -- `rows`, by column: what became of a block
 
@@ -62,9 +90,8 @@ CAN, WRITTEN, MOVED, BY, BY_IMMEDIATE, FLOW, ACCESSES, ACCESS = range(8)
 it writes, but for one, to which a constant and its immediate times another are added (-1: none); its index in
 `livepro.engines.stream.blocks.FLOWS`; how many accesses it makes, whose columns begin at the last."""
 UNKNOWN, YES, NO = range(3)
-OPERAND_BASE, OPERAND_SCALED, OPERAND_SCALE, CONSTANT, FACTOR, FS, RELATIVE, BYTES_ACCESSED, KIND_OF = range(
-    9
-)
+OPERAND_BASE, OPERAND_SCALED, OPERAND_SCALE, CONSTANT, FACTOR, FS, FROM_HERE = range(7)
+BYTES_ACCESSED, KIND_OF = 7, 8
 """Of each: its registers (-1: none) and scale; what is added, and how often its displacement is; whether the
 base of fs is, or its place; its bytes and kind."""
 ACCESS_COLUMNS = 9

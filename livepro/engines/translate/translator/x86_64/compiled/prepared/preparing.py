@@ -29,13 +29,12 @@ def prepare() -> int:
     """Compile the kernels and learn the shapes in libc. Returns how many shapes are kept. Raises ImportError
     without numba."""
     from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
-    from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
+    from livepro.engines.translate.translator.x86_64.compiled.prepared.loading import loaded
     from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
     from livepro.engines.translate.translator.x86_64.emitter import Emitter
 
-    shapes, emitter, store = ShapeTable(), Emitter(1 << 20, {}, Countdown.NONE), ShapeStore()
-    if store.read() is None:
-        store.discard_others()
+    emitter, store = Emitter(1 << 20, {}, Countdown.NONE), ShapeStore()
+    shapes = loaded(store, store.read())
     for path, start, size, offset in _libraries():
         code = Path(path).read_bytes()[offset : offset + size].ljust(size, b"\0")
         text = Text(start, size, shapes)
@@ -67,7 +66,7 @@ def prepare() -> int:
                 break
         module.links_to(0)
         text.steps(0, 1)
-    store.write(shapes.facts, shapes.recorded, shapes.examples)
+    store.write(shapes.kept())
     return len(shapes)
 
 

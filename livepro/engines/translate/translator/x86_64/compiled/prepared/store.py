@@ -6,15 +6,28 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import livepro.isa
+from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
 from livepro.kept.artifacts import ArtifactStore
 from livepro.kept.place import default_directory
 
 _KIND = "shapes"
+
+
+class Kept(NamedTuple):
+    """The kernels, and of each shape that was met its facts and what is recorded (int64, by row, columns as
+    in `tables`) and an example."""
+
+    made: ObjectFile
+    facts: Any
+    recorded: Any
+    examples: list[bytes]
+
+
 COMPILED = Path(__file__).parents[1]
 _LONGEST = 15  # bytes of an instruction
 
@@ -57,27 +70,29 @@ class ShapeStore:
                 if path.suffix in (".nbi", ".nbc") or len(path.name) == len(self._key):
                     path.unlink(missing_ok=True)
 
-    def read(self) -> tuple[Any, Any, list[bytes]] | None:
-        """Facts (int64, by row, columns as in `decoding`), what is recorded (the same, `tables`), and an
-        example of each shape that is kept; None
-        where nothing is: nothing has been compiled here, then."""
+    def read(self) -> Kept | None:
+        """What is kept; None where nothing is: nothing has been compiled here, then."""
         arrays = self._store.read(self._key) if self._key else None
         if arrays is None:
             return None
         lengths = arrays["lengths"].tolist()
-        texts = arrays["examples"].reshape(-1, _LONGEST)
+        texts, rows = arrays["examples"].reshape(-1, _LONGEST), len(lengths)
         examples = [text[:n].tobytes() for text, n in zip(texts, lengths, strict=True)]
-        rows = len(lengths)
-        return arrays["facts"].reshape(rows, -1), arrays["recorded"].reshape(rows, -1), examples
+        name, *symbols = arrays["names"].tobytes().decode().split("\n")
+        made = ObjectFile(arrays["code"].tobytes(), name, symbols)
+        return Kept(made, arrays["facts"].reshape(rows, -1), arrays["recorded"].reshape(rows, -1), examples)
 
-    def write(self, facts: Any, recorded: Any, examples: list[bytes]) -> None:
-        """Keep the facts, what is recorded, and an example of each shape."""
+    def write(self, kept: Kept) -> None:
+        """Keep that. Rows of facts behind the examples are left out."""
+        rows, examples = len(kept.examples), kept.examples
         texts = b"".join(example.ljust(_LONGEST, b"\0") for example in examples)
         self._store.write(
             self._key,
             {
-                "facts": facts[: len(examples)].reshape(-1),
-                "recorded": recorded[: len(examples)].reshape(-1),
+                "code": np.frombuffer(kept.made.code, np.uint8),
+                "names": np.frombuffer("\n".join((kept.made.name, *kept.made.symbols)).encode(), np.uint8),
+                "facts": kept.facts[:rows].reshape(-1),
+                "recorded": kept.recorded[:rows].reshape(-1),
                 "lengths": np.array([len(example) for example in examples], np.uint8),
                 "examples": np.frombuffer(texts, np.uint8),
             },

@@ -17,7 +17,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def entry_of(state, keys, offset):
     """The entry of an offset, a new one if there is none (there must be room)."""
     mask = len(keys) - 1
@@ -32,7 +32,7 @@ def entry_of(state, keys, offset):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def rehash(state, keys, index, new_keys, new_index):
     """Put all entries into a larger table."""
     state[ENTRIES] = 0
@@ -42,7 +42,7 @@ def rehash(state, keys, index, new_keys, new_index):
             new_index[at] = index[i]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def take(state, keys, index, links, pcs, fragments, fields, targets, stub_targets, stubs, landed, size):
     """Enter what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
     `stub_targets`, addresses that have `landed`. All are offsets; links out of the module's `size` are the
@@ -62,7 +62,7 @@ def take(state, keys, index, links, pcs, fragments, fields, targets, stub_target
         index[entry_of(state, keys, landed[i]), LANDED] = 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def links_to(state, keys, index, offset):
     """The first of the branches that are to lead to an offset, plus 1 (0: there is none)."""
     return index[entry_of(state, keys, offset), LINK]

@@ -10,20 +10,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from livepro.engines.translate.translator.x86_64.compiled.decoding import (
-    BRANCH,
-    CALL,
-    FINE,
-    HEAD,
-    INDIRECT_JUMP,
-    KIND,
-    PYTHON,
-    WAIT,
-    decode,
-    live_in,
-    target_of,
-)
-from livepro.engines.translate.translator.x86_64.compiled.emitting import (
+from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import (
     ASK,
     AT_BEGIN,
     DEAD,
@@ -32,20 +20,28 @@ from livepro.engines.translate.translator.x86_64.compiled.emitting import (
     pad,
     place_counter,
 )
-from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.linking import landed, link
-from livepro.engines.translate.translator.x86_64.compiled.recording import plan
+from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
+from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import plan
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    BRANCH,
     BYTES,
     BYTES_OF,
+    CALL,
+    CHAIN,
     CODE,
     COLD,
     FIELDS,
+    FINE,
     FLAGS,
     FRAGMENT,
+    HEAD,
     HOT,
     HOT_END,
+    INDIRECT_JUMP,
     JUMP_PIECE,
+    KIND,
     LANDED,
     LANDING,
     LENGTH,
@@ -57,6 +53,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PATCHES,
     PC,
     PLACES,
+    PYTHON,
     RECORDS,
     RETURNS,
     ROOM,
@@ -64,19 +61,14 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     SIZE,
     SLOT,
     START,
+    WAIT,
 )
-from livepro.engines.translate.translator.x86_64.compiled.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.facts import ALL
 
 _ALL = int(ALL)
-CHAIN = 6
-"""Blocks laid out in a row (as many as `building` lays out)."""
-ROOM_PLAIN, ROOM_RECORDED = CHAIN * 2048, CHAIN * 8192
-"""Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
-`MOST_WORDS` words of a record, which take 82 each."""
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index):
     """The flags that successors of a block may read; -1 if something must be read or learnt first."""
     live = 0
@@ -98,7 +90,7 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
     return live
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def prepare(
     state,
     text,
@@ -149,7 +141,7 @@ def prepare(
     return FINE, n, counter, borrows, live
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def lay_out(
     state,
     image,

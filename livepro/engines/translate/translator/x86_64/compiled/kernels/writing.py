@@ -12,7 +12,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import ADD_ONE,
 _CELL = int(Field.CELL)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def put(image, at, pieces, bounds, number):
     """Write a prepared piece of code; returns the index behind it."""
     for i in range(bounds[number], bounds[number + 1]):
@@ -21,7 +21,7 @@ def put(image, at, pieces, bounds, number):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def copied(image, at, text, begin, end):
     """Write the program's own bytes; returns the index behind them."""
     for i in range(begin, end):
@@ -30,21 +30,21 @@ def copied(image, at, text, begin, end):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_32(image, at, value):
     """Write 32 bits, where no thread runs."""
     for i in range(4):
         image[at + i] = value >> 8 * i & 0xFF
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def write_64(image, at, value):
     """Write 64 bits, where no thread runs."""
     for i in range(8):
         image[at + i] = value >> 8 * i & 0xFF
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def note(state, fields, kind, at):
     """Take note of a field of a copy (`Emitted.fields`)."""
     n = state[FIELDS]
@@ -52,7 +52,7 @@ def note(state, fields, kind, at):
     state[FIELDS] = n + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def add_one(state, image, at, pieces, bounds, fields, register, cell):
     """Count in a register that nobody needs, without touching flags."""
     begin = at

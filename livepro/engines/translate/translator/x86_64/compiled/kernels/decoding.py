@@ -12,29 +12,30 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    FINE,
+    INVALID,
+    JUMP,
+    KILLS,
+    KIND,
+    LONGEST,
+    MOST,
+    NATIVE,
+    OTHER,
+    PLAIN,
+    PYTHON,
+    READS,
+    REFUSED,
+    RELATIVE,
+    RETURN,
+    SYSCALL,
+    WAIT,
+    WINDOW_SHIFT,
+)
+
 MODRM, IMM = 1, 1
 _IMM8, _IMMZ, _IMM16, _IMMV, _MOFFS, _ENTER, _ODD = 1, 2, 3, 4, 5, 6, 7
 _PREFIXES = (0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3)
-
-LONGEST = 15
-"""Bytes of an instruction (SDM vol. 2, 2.3.11)."""
-MOST = 512
-"""Bytes of a block: longer ones may not fit into one fragment and are left to Python."""
-WINDOW_SHIFT = 16
-"""Code is read in windows of 64 KiB."""
-READ, REFUSED = 1, 2
-"""What is `present` of a window: all of it, or not all can be read, as behind the end of a file (0: not asked
-for yet)."""
-
-# What there is of a shape, by column of `facts`.
-KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, SPOT, HEAD, COLUMNS = range(9)
-
-# `facts.Kind`, and one for what is left to Python.
-PLAIN, RELATIVE, REP, SYSCALL, NATIVE, JUMP, BRANCH, COUNTED, CALL = range(9)
-INDIRECT_JUMP, INDIRECT_CALL, RETURN, INVALID, OTHER = range(9, 14)
-
-FINE, WAIT, PYTHON = 0, 1, 2
-"""What came of a block: it is decoded; something must be read or learnt first; it is left to Python."""
 
 
 def _attributes(rows: dict[int, tuple[str, ...]]) -> np.ndarray:
@@ -92,7 +93,7 @@ _MAY_END = np.zeros(256, np.uint8)
 _MAY_END[[*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, 0xC2, 0xC3, 0xCC, 0xF1, 0xF4, 0xFF]] = 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def read_32(text, at):
     """The signed 32 bits at an index."""
     value = (
@@ -104,7 +105,7 @@ def read_32(text, at):
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def target_of(text, first, end, head):
     """Where the direct branch at `first` leads, whose displacement comes behind `head` bytes."""
     if end - first - head == 1:
@@ -113,7 +114,7 @@ def target_of(text, first, end, head):
     return end + read_32(text, end - 4)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def measure(text, at):
     """The length of the instruction at an index, with (from bit 8 on, in bytes of 8 bits) the offset behind
     its ModR/M and SIB bytes, the size of its displacement, the size of its immediate, whether it is relative
@@ -227,7 +228,7 @@ def measure(text, at):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def shape(text, at, measured):
     """The shape of the instruction at an index, as two numbers of 64 bits."""
     head = measured >> 8 & 0xFF
@@ -241,7 +242,7 @@ def shape(text, at, measured):
     return low, high | np.uint64(head) << np.uint64(56)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def place_of(lows, highs, low, high):
     """Where a shape is in the hashed table, or is to be put."""
     mask = len(lows) - 1
@@ -252,7 +253,7 @@ def place_of(lows, highs, low, high):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def locate(text, at, lows, highs):
     """What `measure` says of the instruction at an index, and where its shape is in the hashed table, or is
     to be put."""
@@ -261,14 +262,14 @@ def locate(text, at, lows, highs):
     return measured, place_of(lows, highs, low, high)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def enter(text, at, lows, highs, rows, place, row):
     """Enter the shape of the instruction at an index at its place."""
     lows[place], highs[place] = shape(text, at, measure(text, at))
     rows[place] = row
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def decode(text, present, at, lows, highs, rows, facts, offsets, shapes, needs, counts):
     """Decode the basic block at an index: `offsets` of its instructions and of its end, their `shapes` (rows
     of `facts`). Returns (what came of it, instructions). What must be learnt, or read (as -1 - index), is
@@ -320,7 +321,7 @@ def decode(text, present, at, lows, highs, rows, facts, offsets, shapes, needs, 
         return PYTHON, n
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def live_in(text, present, at, lows, highs, rows, facts, needs, counts, everything):
     """The flags that the block at an index may read before it has overwritten them; -1 if something must be
     read or learnt first (`needs`)."""

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 from numba import njit
 
-from livepro.engines.translate.translator.x86_64.compiled.chaining import CHAIN, lay_out
-from livepro.engines.translate.translator.x86_64.compiled.decoding import FINE, PYTHON, WAIT
-from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.linking import land
+from livepro.engines.translate.translator.x86_64.compiled.kernels.chaining import lay_out
+from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     AGAIN,
     BUDGET,
+    CHAIN,
     COLD,
     COLD_END,
     ENTRIES,
     FIELDS,
+    FINE,
     FRAGMENT,
     HOT,
     HOT_END,
@@ -24,15 +25,17 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     LANDINGS,
     LEFT,
     LINKS,
+    PYTHON,
     RETURNS,
     ROOM,
     ROWS,
     STUBS,
     SUCCESSORS,
+    WAIT,
 )
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def translate(
     state,
     image,
@@ -162,7 +165,7 @@ def translate(
     return status
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def has_room(state, keys, links, made, fields, stubs, landings):
     """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
     or twice; there is room for as many patches as there are links.)"""

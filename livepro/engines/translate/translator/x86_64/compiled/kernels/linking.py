@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from numba import njit
 
-from livepro.engines.translate.translator.x86_64.compiled.emitting import pad
-from livepro.engines.translate.translator.x86_64.compiled.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import pad
+from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_32, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     BYTES,
     COLD,
@@ -24,12 +25,11 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     STUBS,
     SUCCESSORS,
 )
-from livepro.engines.translate.translator.x86_64.compiled.writing import put, write_32, write_64
 
 _STOP = 0xCC  # int3
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def link(state, image, field, target, keys, index, links, stubs, successors):
     """Let the branch whose displacement is at `field`, in code that nothing leads to yet, lead to the
     module's offset `target`."""
@@ -59,7 +59,7 @@ def link(state, image, field, target, keys, index, links, stubs, successors):
     write_32(image, field, stub - field - 4)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def landed(state, pc, at, likely, keys, index, landings):
     """Take note of a landing for `pc`, which is at `at`."""
     n = state[LANDINGS]
@@ -68,7 +68,7 @@ def landed(state, pc, at, likely, keys, index, landings):
     index[entry_of(state, keys, pc), LANDED] = 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def land(state, image, pc, pieces, bounds, keys, index, landings):
     """Make a landing for `pc`, which has a fragment."""
     at = begin = state[COLD] + 15 & -16

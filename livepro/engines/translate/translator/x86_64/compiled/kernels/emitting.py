@@ -12,35 +12,33 @@ from numba import njit
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.decoding import (
+from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import begin_record, record_before
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
+    add_one,
+    copied,
+    note,
+    put,
+    write_32,
+    write_64,
+)
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ADJUST_RSP,
+    BASE,
     BRANCH,
+    BYTES,
     CALL,
+    COLD,
     COUNTED,
     FAULTS,
+    FIXED_BELOW,
     HEAD,
+    INCREMENT,
     INDIRECT_CALL,
     INDIRECT_JUMP,
     JUMP,
     KILLS,
     KIND,
-    PLAIN,
-    READS,
-    REGISTERS_KILLED,
-    REGISTERS_READ,
-    RELATIVE,
-    RETURN,
-    SPOT,
-    read_32,
-    target_of,
-)
-from livepro.engines.translate.translator.x86_64.compiled.recording import begin_record, record_before
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    ADJUST_RSP,
-    BASE,
-    BYTES,
-    COLD,
-    FIXED_BELOW,
-    INCREMENT,
     LOAD_RAX,
     LOAD_RCX,
     LOOKUP,
@@ -48,21 +46,20 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     OF,
     PADDING,
     PLACES,
+    PLAIN,
     POP_RAX,
     PUSH,
     PUSH_AT,
+    READS,
+    REGISTERS_KILLED,
+    REGISTERS_READ,
+    RELATIVE,
+    RETURN,
     SAVE_RAX,
     SAVE_RCX,
     SITE,
+    SPOT,
     UNDER_STACK,
-)
-from livepro.engines.translate.translator.x86_64.compiled.writing import (
-    add_one,
-    copied,
-    note,
-    put,
-    write_32,
-    write_64,
 )
 from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC
 
@@ -83,7 +80,7 @@ SPILL, DEAD, ASK = 16, -1, -2
 read."""
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def place_counter(shapes, n, facts, live):
     """Before which instruction to count, and how (see `CounterEmitter`); `live` are the flags that successors
     may read, -1 if they have not been asked about: then how may be `ASK`."""
@@ -128,7 +125,7 @@ def place_counter(shapes, n, facts, live):
     return 0, SPILL
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def count(state, image, at, pieces, bounds, fields, borrows, cell):
     """The counter of a block, but for one that counts as it looks up where it leads."""
     if borrows == DEAD:
@@ -143,7 +140,7 @@ def count(state, image, at, pieces, bounds, fields, borrows, cell):
     return put(image, at, pieces, bounds, LOAD_RAX)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def push_return(state, image, at, pieces, bounds, fields, offset):
     """Push the program's own return address."""
     address = state[MODULE] + offset
@@ -162,7 +159,7 @@ def push_return(state, image, at, pieces, bounds, fields, offset):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def relocate(state, image, at, fields, length, field, target):
     """Have a copy at `at`, whose operand's displacement is at `field` in it, name the module's offset
     `target`. False where that is too far."""
@@ -174,7 +171,7 @@ def relocate(state, image, at, fields, length, field, target):
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def load_target(state, image, at, text, begin, end, relative, fields):
     """mov rax, r/m64 with the operand of a jmp or call r/m64; -1 where that is too far away."""
     start, cursor, extension = at, begin, 0x48
@@ -204,7 +201,7 @@ def load_target(state, image, at, text, begin, end, relative, fields):
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts):
     """Load the target of an indirect branch into rax and look it up; -1 where that cannot be."""
     cell = _COUNTERS + slot * 8
@@ -236,13 +233,13 @@ def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds,
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def pad(state, image, at, before, pieces, bounds):
     """Write what aligns a displacement `before` bytes behind; returns the index behind it."""
     return put(image, at, pieces, bounds, PADDING + (-(state[BASE] + at + before) & 3))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def emit(
     state,
     image,

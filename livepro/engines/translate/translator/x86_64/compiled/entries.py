@@ -1,0 +1,149 @@
+"""The kernels compiled into one object file: a function that is given a kernel's number and where its
+arguments are (`native`)."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+from numba import carray, njit
+from numba.core import compiler, types
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import (
+    enter,
+    locate,
+    measure,
+    place_of,
+    shape,
+)
+from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import translate
+from livepro.engines.translate.translator.x86_64.compiled.kernels.index import links_to, rehash, take
+from livepro.engines.translate.translator.x86_64.compiled.kernels.landing import enter as enter_landings
+from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import tell
+from livepro.engines.translate.translator.x86_64.compiled.native import SPECIFICATIONS, ObjectFile
+
+_TYPES = {"u8": types.uint8, "i32": types.int32, "i64": types.int64, "u64": types.uint64}
+
+
+@njit(nogil=True)
+def publish(words, patches, count):
+    """Let branches lead where their patches say."""
+    for i in range(count):
+        words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store: threads run there
+
+
+@njit(nogil=True)
+def measure_all(text, at, out):
+    """The sizes of as many instructions from an index on as there is room for."""
+    for i in range(len(out)):
+        out[i] = measure(text, at) & 0xFF
+        at += out[i]
+
+
+@njit(nogil=True)
+def shapes_of(text, offsets, counts, lows, highs, rows, steps, shapes):
+    """The sizes and shapes of all instructions of blocks."""
+    n = 0
+    for i in range(len(offsets)):
+        at = offsets[i]
+        for _ in range(counts[i]):
+            measured = measure(text, at)
+            low, high = shape(text, at, measured)
+            shapes[n] = rows[place_of(lows, highs, low, high)]
+            steps[n] = measured & 0xFF
+            at += steps[n]
+            n += 1
+
+
+@njit(nogil=True)
+def find_shape(text, at, lows, highs, found):
+    """What `locate` finds."""
+    found[0], found[1] = locate(text, at, lows, highs)
+
+
+@njit(nogil=True)
+def enter_shapes(text, count, lows, highs, rows):
+    """Enter the shapes of instructions that are 16 bytes apart, by their order."""
+    for row in range(count):
+        _, place = locate(text, 16 * row, lows, highs)
+        enter(text, 16 * row, lows, highs, rows, place, row)
+
+
+@njit(nogil=True)
+def rehash_shapes(lows, highs, rows, new_lows, new_highs, new_rows):
+    """Enter all shapes in a larger table."""
+    for i in range(len(lows)):
+        if highs[i]:
+            at = place_of(new_lows, new_highs, lows[i], highs[i])
+            new_lows[at], new_highs[at], new_rows[at] = lows[i], highs[i], rows[i]
+
+
+_FUNCTIONS = {
+    "translate": translate,
+    "take": take,
+    "links_to": links_to,
+    "rehash": rehash,
+    "enter": enter_landings,
+    "publish": publish,
+    "measure_all": measure_all,
+    "shapes_of": shapes_of,
+    "tell": tell,
+    "find_shape": find_shape,
+    "enter_shape": enter,
+    "enter_shapes": enter_shapes,
+    "rehash_shapes": rehash_shapes,
+}
+_RETURNING = ("translate", "links_to", "enter", "tell")
+
+
+def _pointer_to(kind: Any) -> Any:
+    @intrinsic
+    def pointer(typing_context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(kind)(types.int64), generate
+
+    return pointer
+
+
+def source() -> str:
+    """The source of the function."""
+    lines = ["def entry(number, table):"]
+    for number, (name, specification) in enumerate(SPECIFICATIONS.items()):
+        given, at = [], 0
+        for word in specification.split():
+            kind, _, dimensions = word.partition(".")
+            if kind in _TYPES:
+                lengths = "".join(f"table[{at + 1 + n}], " for n in range(int(dimensions or 1)))
+                given.append(f"carray({kind}(table[{at}]), ({lengths}))")
+                at += 1 + int(dimensions or 1)
+            else:
+                given.append(f"table[{at}]" + (" != 0" if kind == "b" else ""))
+                at += 1
+        call = f"{name}({', '.join(given)})"
+        lines.append(f"    if number == {number}:")
+        lines += [f"        return {call}"] if name in _RETURNING else [f"        {call}", "        return 0"]
+    return "\n".join([*lines, "    return -1", ""])
+
+
+def compiled() -> ObjectFile:
+    """Compile all of it."""
+    names = {**_FUNCTIONS, **{name: _pointer_to(kind) for name, kind in _TYPES.items()}, "carray": carray}
+    exec(source(), names)
+    flags = compiler.Flags()
+    flags.nrt = flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = False
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    types_of = types.int64, types.CPointer(types.int64)
+    made = compiler.compile_extra(typing, target, names["entry"], types_of, types.int64, flags, {})
+    code = made.library.serialize_using_object_code()[2][0]
+    table = ELFFile(io.BytesIO(code)).get_section_by_name(".symtab")
+    missing = [symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"]
+    needed = [name for name in missing if name.startswith(("NRT_", "numba_"))]
+    return ObjectFile(code, made.fndesc.llvm_cfunc_wrapper_name, needed)
