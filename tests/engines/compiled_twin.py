@@ -1,7 +1,7 @@
 """Runs a command with all that compiled code can translate translated by it, and translates each block
 again in Python, when the program has ended: prints how many there were, and those that differ.
 
-    compiled_twin.py [--record] DIRECTORY COMMAND [ARGS...]
+    compiled_twin.py [--record | --intervals] DIRECTORY COMMAND [ARGS...]
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def compare(space: CodeCache, cache: Cache) -> None:
         details, at = block.details, block.start
         there = image[at - cache.base : at - cache.base + block.size].copy()
         code = np.frombuffer(bytes(details.code), np.uint8).copy()
-        for offset in [*(o for o, _ in details.exits), *(o for o, _ in details.literals)]:
+        cold = details.cold
+        elsewhere = [] if cold is None else [offset for offset, _ in cold.enters]
+        for offset in [*(o for o, _ in details.exits), *(o for o, _ in details.literals), *elsewhere]:
             there[offset : offset + 4] = code[offset : offset + 4] = 0  # where it leads, or lies
         same = there.tolist() == code.tolist()
         mine = {(kind, at + offset) for kind, offset in details.fields}
@@ -43,9 +45,29 @@ def compare(space: CodeCache, cache: Cache) -> None:
             field = at + offset - cache.base
             place = field + 4 + int(image[field : field + 4].view("<i4")[0])
             same &= int(image[place : place + 8].view("<u8")[0]) == value
+        if cold is not None:
+            same &= alike_out_of_the_way(block, image, cache.base, fields)
+            seen["out of the way"] += 1
         seen["same" if same else "different"] += 1
         if not same and seen["different"] < 10:
             print(f"{block.source.pc:#x}", block.source.code.hex(), bytes(code).hex(), bytes(there).hex())
+
+
+def alike_out_of_the_way(block: Any, image: Any, base: int, fields: dict[int, Any]) -> bool:
+    """Whether a fragment's slow path is what the emitter makes of it, and both lead to each other."""
+    cold, place = block.details.cold, block.cold - base
+    expected = bytearray(cold.code)
+    for offset, to in cold.backs:
+        expected[offset : offset + 4] = (block.start + to - (block.cold + offset + 4)).to_bytes(
+            4, "little", signed=True
+        )
+    same = bytes(expected) == image[place : place + len(expected)].tobytes()
+    for offset, begin in cold.enters:
+        at = block.start - base + offset
+        same &= int(image[at : at + 4].view("<i4")[0]) == place + begin - (at + 4)
+    mine = {(kind, block.cold + offset) for kind, offset in cold.fields}
+    there = range(block.cold, block.cold + len(expected))
+    return same and mine == {(fields[p], p) for p in there if p in fields}
 
 
 def check_links(space: CodeCache, cache: Cache) -> None:
@@ -66,8 +88,11 @@ def check_links(space: CodeCache, cache: Cache) -> None:
 def main(directory: str, *command: str) -> None:
     """See above."""
     analyses: tuple[str, ...] = ()
+    size = 0
     if directory == "--record":
         analyses, (directory, *command) = ("split",), command
+    elif directory == "--intervals":
+        size, (directory, *command) = 20_000_000, command
     compile_always()
     ended = TranslateEngine.process_ended
 
@@ -81,7 +106,15 @@ def main(directory: str, *command: str) -> None:
         ended(self, process)
 
     TranslateEngine.process_ended = process_ended  # type: ignore[method-assign]
-    result = livepro.run(command, engine="translate", cache=directory, analyses=analyses)
+    result = livepro.run(
+        command,
+        engine="translate",
+        cache=directory,
+        analyses=analyses,
+        interval_size=size,
+    )
+    if size and seen["out of the way"] != seen["same"]:
+        sys.exit("not all of them have a slow path")
     print(seen["same"], "the same", seen["different"], "different", seen["astray"], "astray")
     sys.exit(result.exit)
 

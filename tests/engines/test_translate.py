@@ -99,6 +99,13 @@ class Allowing(Runner):
         return super().__call__(*command, **{"interval_size": 1000, "allowing": True} | options)
 
 
+class CompiledAllowing(Compiled):
+    """The same, with modules that compiled code translates."""
+
+    def __call__(self, *command: str | Path, **options: Any) -> Observed:
+        return super().__call__(*command, **{"interval_size": 1000, "allowing": True} | options)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="copies know allowances only there")
 class TestAllowances(ControlContract):
     """Blocks are allowed many executions at once, few at the end of an interval."""
@@ -144,6 +151,16 @@ class TestAllowancesThroughout(EngineContract):
     @pytest.fixture
     def run(self, tmp_path: Path) -> Runner:
         return Allowing(self.engine, tmp_path, cache=False)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="copies know allowances only there")
+@pytest.mark.long
+class TestAllowancesCompiled(EngineContract):
+    engine = "translate"
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Runner:
+        return CompiledAllowing(self.engine, tmp_path, cache=str(tmp_path / "kept"))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program writes x86-64 code")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from engines.contract import EngineContract
 from engines.observed import TIMEOUT
-from engines.test_translate import Compiled
+from engines.test_translate import Compiled, CompiledAllowing
 from tools import needed
 
 from fixtures import Builder, Fixture, assembly
@@ -185,18 +185,20 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
     [
         ["/bin/ls", "-l", "/"],
         ["--record", "/bin/ls", "-l", "/"],
+        ["--intervals", "/bin/ls", "-l", "/"],
         pytest.param(["--record", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
+        pytest.param(["--intervals", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param([sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param(["gcc", "-O2", "-S", "-o", "/dev/null", "-x", "c", "/dev/null"], marks=pytest.mark.long),
     ],
-    ids=["ls", "ls recorded", "python recorded", "python", "gcc"],
+    ids=["ls", "ls recorded", "ls intervals", "python recorded", "python intervals", "python", "gcc"],
 )
 def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_path: Path) -> None:
     """Byte by byte, but for where branches lead, and the same fields and links; branches lead where they
     should."""
     if command[0] == "gcc":
         needed("gcc", "gcc")
-    options, command = (command[:1], command[1:]) if command[0] == "--record" else ([], command)
+    options, command = (command[:1], command[1:]) if command[0][:2] == "--" else ([], command)
     done = subprocess.run(
         [sys.executable, TWIN, *options, tmp_path, *command],
         capture_output=True,
@@ -336,5 +338,6 @@ def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("fixture", [f for f in assembly() if f.name in FEW], ids=lambda f: f.name)
 def test_counts(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
     """(All of the contract: `test_translate`, in CI.)"""
-    run = Compiled("translate", tmp_path, cache=str(tmp_path / "kept"))
-    EngineContract().test_proved_counts(fixture, builder, run)
+    for runner in (Compiled, CompiledAllowing):
+        run = runner("translate", tmp_path, cache=str(tmp_path / runner.__name__))
+        EngineContract().test_proved_counts(fixture, builder, run)

@@ -18,7 +18,7 @@ Array = npt.NDArray[np.int64]
 class Batch(NamedTuple):
     """Rows of a cache that were made by compiled code: the first row and its slot (the others follow), and
     what they are (int64; columns: offset in the module, offset in the cache, the fragment's bytes,
-    instructions, the block's bytes, flags live at its end)."""
+    instructions, the block's bytes, flags live at its end, the offset in the cache of its slow path or 0)."""
 
     row: int
     slot: int

@@ -197,7 +197,8 @@ class BlockRegistry:
         details = self._emitter.emit(source, start, slot, lambda _: live, Check.NEVER)
         if len(details.code) != size or len(source.facts) != known[3]:
             raise RuntimeError(f"compiled code translates {code.hex()} otherwise")
-        block = cache.blocks[row] = Fragment(source, slot, start, details)
+        cold = int(known[6]) and int(known[6]) + cache.base
+        block = cache.blocks[row] = Fragment(source, slot, start, details, cold)
         if isinstance(self._blocks[slot], int):
             self._blocks[slot] = block
         self.note_stops(cache, block, Check.NEVER)
@@ -286,7 +287,9 @@ class BlockRegistry:
         """Enter blocks that compiled code has made with new slots, the next ones: what they are is looked
         into when somebody asks, but for how many instructions they have."""
         first = len(self.starts)
-        self.cells.take_all(first, len(pcs))
+        cell = self.cells.take_all(first, len(pcs))
+        if self._memory.refill:
+            self._areas.note_lengths(cell, lengths, self.cells.range)
         self.slots.update(zip(pcs, range(first, first + len(pcs)), strict=True))
         self.starts += starts
         self.mappings += [mapping] * len(pcs)

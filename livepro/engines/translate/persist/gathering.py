@@ -41,12 +41,13 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
     n = len(rows)
     columns = np.zeros((8, n), np.int64)
     own, counted, pcs, starts, sizes, lengths, code_sizes, live = columns
-    colds = []
+    colds = np.zeros(n, np.int64)
     for batch in cache.batches:
         at = batch.row - cache.kept
         here = slice(at, at + len(batch.blocks))
         own[here] = counted[here] = np.arange(batch.slot, batch.slot + len(batch.blocks))
-        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here] = batch.blocks.T
+        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here], slow = batch.blocks.T
+        colds[here] = np.where(slow == 0, 0, slow + cache.base)
         pcs[here], starts[here] = offsets + module.start, begins + cache.base
     looked = [(row, block) for row, block in enumerate(rows) if block is not None]
     for row, block in looked:
@@ -55,8 +56,7 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
             *(block.own, block.slot, source.pc, block.start, block.size, len(source.facts)),
             *(len(source.code), block.details.live),
         )
-        if block.cold:
-            colds.append(block.cold)
+        colds[row] = block.cold
     steps, kinds = np.zeros(int(lengths.sum()), np.uint8), np.zeros(int(lengths.sum()), np.uint16)
     code = np.zeros(int(code_sizes.sum()), np.uint8)
     step_at, code_at = np.cumsum(lengths) - lengths, np.cumsum(code_sizes) - code_sizes
@@ -81,6 +81,6 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
             ranges(offsets, code_sizes[unseen])
         ]
     return Gathered(
-        *(own, counted, pcs, starts, np.array(colds, np.int64), sizes, lengths, code_sizes, live),
+        *(own, counted, pcs, starts, colds[colds != 0], sizes, lengths, code_sizes, live),
         *(steps, kinds, code),
     )

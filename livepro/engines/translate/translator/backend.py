@@ -94,8 +94,12 @@ class Emitter(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Whether copies of blocks without rare instructions do nothing but count, or record all: they
-        neither filter nor count down."""
+        """Whether copies of blocks without rare instructions do nothing but count, maybe with allowances, or
+        record all."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether blocks are given allowances (`Countdown.ALLOWANCES`)."""
 
     @property
     def records(self) -> bool:

@@ -164,6 +164,8 @@ class CompiledBuilder:
             cache.batches.append(Batch(len(cache.blocks), made.slot, rows))
             starts = (rows[:, 1] + base).tolist()
             cache.starts += starts
+            if self._emitter.asks:
+                cache.colds += (rows[:, 6] + base).tolist()
             cache.blocks += [None] * len(rows)
             pcs = (rows[:, 0] + start).tolist()
             registry.enter_compiled(pcs, starts, rows[:, 3].tolist(), module)

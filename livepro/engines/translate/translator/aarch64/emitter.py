@@ -39,7 +39,7 @@ class Emitter(CounterEmitter):
 
     recording = None
     entries = None
-    records = False
+    records = asks = False
 
     def record(self, blocks: object, filter: object) -> None:
         """See `Emitter`."""

@@ -93,4 +93,4 @@ class Compiler:
         made = self._pieces.get(emitter)
         if made is None:
             made = self._pieces[emitter] = pieces(emitter.lookup, emitter.landing(0))
-        return CompiledModule(text, base, image, *made, low=low, records=emitter.records)
+        return CompiledModule(text, base, image, *made, low=low, records=emitter.records, asks=emitter.asks)

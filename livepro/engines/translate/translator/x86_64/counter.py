@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Ask, Cold, Countdown, Emitted, Field
@@ -22,6 +23,40 @@ GIVE_FLAGS_BACK = b"\x04\x7f\x9e" + LOAD_RAX  # add al, 0x7f; sahf
 # A branch over to what is out of the way must be short, and not taken as a rule: it leads into the
 # immediate of an instruction that does nothing as rcx is loaded behind it, where there is a longer one.
 _FAR_IN_MOVE = len(encode.move_absolute(encode.RCX, 0)) - 8
+
+
+class Allowed(NamedTuple):
+    """Code that counts in rcx, or goes elsewhere if there is no allowance left: the offsets in it of the
+    counter's two places, and of the 4 bytes that lead there."""
+
+    code: bytes
+    cells: tuple[int, int]
+    enter: int
+
+
+def allowed(cell: int) -> Allowed:
+    """That code, for the counter at `cell` in the area."""
+    load = encode.load_area(encode.RCX, cell)
+    add = encode.lea_increment(encode.RCX, 1) + encode.store_area(encode.RCX, cell)
+    code = bytearray(load + encode.jump_if_rcx_zero(len(add) + _FAR_IN_MOVE) + add)
+    cells = len(load) - 4, len(code) - 4
+    far, jump = len(code) + _FAR_IN_MOVE, encode.jump(0)
+    code += encode.move_absolute(encode.RCX, 0)
+    code[far : far + len(jump)] = jump
+    return Allowed(bytes(code), cells, far + len(jump) - 4)
+
+
+def asking(slot: int) -> tuple[bytes, int, int]:
+    """What a block goes to that has no allowance left, and which leads back at its end; the offsets in it of
+    the counter's number, and of its stop."""
+    code = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
+    go = encode.jump_area(layout.REFILL)
+    leave = encode.store_area(encode.RCX, layout.REFILL_RETURN) + encode.move_ecx(slot)
+    code += encode.lea_rcx(len(leave + go)) + leave
+    field = len(code) - 4
+    code += go + encode.STOP_IF_NEGATIVE
+    stop = len(code) - 1
+    return code + encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0), field, stop
 
 
 class CounterEmitter:
@@ -142,35 +177,20 @@ class CounterEmitter:
     def _count_allowed(self, emitted: Emitted, slot: int, borrows: int) -> None:
         """Count without touching flags, or go elsewhere if there is no allowance left."""
         out, fields = emitted.code, emitted.fields
-        cell = layout.COUNTERS + slot * 8
         if borrows != encode.RCX:
             out += encode.move(borrows, encode.RCX) if borrows < 16 else SAVE_RCX
-        out += encode.load_area(encode.RCX, cell)
-        fields.append((Field.CELL, len(out) - 4))
-        begin = len(out)
-        add = encode.lea_increment(encode.RCX, 1) + encode.store_area(encode.RCX, cell)
-        out += encode.jump_if_rcx_zero(len(add) + _FAR_IN_MOVE) + add
-        fields.append((Field.CELL, len(out) - 4))
-        emitted.tallied = len(out)
-        far = len(out) + _FAR_IN_MOVE
-        out += encode.move_absolute(encode.RCX, 0)
-        jump = encode.jump(0)
-        out[far : far + len(jump)] = jump
-        self._ask_budget(emitted, begin, far + len(jump) - 4, slot)
+        counting, at = allowed(layout.COUNTERS + slot * 8), len(out)
+        out += counting.code
+        fields += [(Field.CELL, at + cell) for cell in counting.cells]
+        emitted.tallied = at + counting.cells[1] + 4
+        self._ask_budget(emitted, at + counting.cells[0] + 4, at + counting.enter, slot)
         if borrows != encode.RCX:
             out += encode.move(encode.RCX, borrows) if borrows < 16 else LOAD_RCX
 
     @staticmethod
     def _ask_budget(emitted: Emitted, begin: int, enter: int, slot: int) -> None:
         """What the 4 bytes at `enter` lead to, and which leads back behind what has been emitted."""
-        code = SAVE_FLAGS + encode.store_area(encode.RCX, _S_RCX)
-        go = encode.jump_area(layout.REFILL)
-        leave = encode.store_area(encode.RCX, layout.REFILL_RETURN) + encode.move_ecx(slot)
-        code += encode.lea_rcx(len(leave + go)) + leave
-        field = len(code) - 4
-        code += go + encode.STOP_IF_NEGATIVE
-        stop = len(code) - 1
-        code += encode.load_area(encode.RCX, _S_RCX) + GIVE_FLAGS_BACK + encode.jump(0)
+        code, field, stop = asking(slot)
         back = len(code) - 4, len(emitted.code)
         emitted.cold = Cold(code, ((enter, 0),), (back,), ((Field.SLOT, field),), Ask(begin, stop))
 

@@ -70,7 +70,14 @@ class Emitter(CounterEmitter):
     def plain(self) -> bool:
         """See `Emitter`."""
         recording = self.recording
-        return (recording is None or recording.first) and not (self._budgeted or self._allowing)
+        if recording is not None and (self._allowing or not recording.first):
+            return False
+        return not self._budgeted
+
+    @property
+    def asks(self) -> bool:
+        """See `Emitter`."""
+        return self._allowing
 
     @property
     def records(self) -> bool:

@@ -100,7 +100,8 @@ class Text:
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
-    that code may branch by jump tables, `records` that executions of blocks are recorded."""
+    that code may branch by jump tables, `records` that executions of blocks are recorded, `asks` that blocks
+    are given allowances."""
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class CompiledModule:
         *,
         low: bool,
         records: bool,
+        asks: bool,
     ) -> None:
         self._text = text
         self._image = image
@@ -123,7 +125,7 @@ class CompiledModule:
         self._state = np.zeros(tables.STATE_SIZE, np.int64)
         self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
-        self._state[tables.RECORDS] = records
+        self._state[tables.RECORDS], self._state[tables.ASKS] = records, asks
         self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
         text.shapes.records |= records
         self._places = np.zeros((tables.MOST_WORDS, tables.PLACE_COLUMNS), np.int64)

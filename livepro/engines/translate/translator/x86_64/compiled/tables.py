@@ -51,7 +51,12 @@ PLACES, WORDS = 25, 26
 of its record."""
 ROOM = 27
 """Bytes that a chain may take."""
-STATE_SIZE = 28
+ASKS = 28
+"""Not 0 where blocks are given allowances."""
+ENTER, BACK = 29, 30
+"""Of the block that was counted last: the index of the 4 bytes that lead to where it asks for an allowance,
+and the one that leads back to."""
+STATE_SIZE = 31
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
@@ -61,9 +66,10 @@ ROOM_PLAIN, ROOM_RECORDED = CHAIN * 2048, CHAIN * 8192
 
 # -- `rows`, by column: what became of a block
 
-PC, START, BYTES_OF, LENGTH, CODE, LIVE, ROW_COLUMNS = range(7)
+PC, START, BYTES_OF, LENGTH, CODE, LIVE, SLOW, ROW_COLUMNS = range(8)
 """Its offset in the module; its fragment's offset in the cache, and bytes; its instructions, its bytes, the
-flags that were found live at its end."""
+flags that were found live at its end; the offset in the cache of where it asks for an allowance (0:
+nowhere)."""
 
 # -- the index of the module's addresses, by column
 
@@ -79,7 +85,9 @@ ADD_ONE = 14
 """For each register: load, add one, store."""
 FULL = ADD_ONE + 16
 """Ask whether a thread's chunk of records is full."""
-PADDING = FULL + 1
+ALLOWED, ASKING = FULL + 1, FULL + 2
+"""Count in rcx, or ask for an allowance; ask."""
+PADDING = FULL + 3
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 

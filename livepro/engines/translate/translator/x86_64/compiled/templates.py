@@ -7,7 +7,14 @@ import numpy as np
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Landing
 from livepro.engines.translate.translator.x86_64 import encode
-from livepro.engines.translate.translator.x86_64.counter import LOAD_RAX, LOAD_RCX, SAVE_RAX, SAVE_RCX
+from livepro.engines.translate.translator.x86_64.counter import (
+    LOAD_RAX,
+    LOAD_RCX,
+    SAVE_RAX,
+    SAVE_RCX,
+    allowed,
+    asking,
+)
 from livepro.engines.translate.translator.x86_64.emitter import NOPS, SAVE_BELOW_STACK
 from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
 
@@ -30,6 +37,7 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         *(landing.code, encode.jump(0)),
         *map(_add_one, range(16)),
         CHECK_FULL,
+        *(allowed(0).code, asking(0)[0]),
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -16,6 +16,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting impor
     AT_BEGIN,
     DEAD,
     NOWHERE,
+    ask,
     emit,
     pad,
     place_counter,
@@ -25,6 +26,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import plan
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ASKS,
     BRANCH,
     BYTES,
     BYTES_OF,
@@ -60,6 +62,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ROWS,
     SIZE,
     SLOT,
+    SLOW,
     START,
     WAIT,
 )
@@ -229,6 +232,7 @@ def lay_out(
             falls = block
             break
         row = state[ROWS]
+        made[row, SLOW] = ask(state, image, pieces, bounds, fields, slot) if state[ASKS] else 0
         made[row, PC], made[row, START], made[row, BYTES_OF] = block, start, end - start
         made[row, LENGTH], made[row, CODE], made[row, LIVE] = n, offsets[n], live
         state[ROWS] = row + 1

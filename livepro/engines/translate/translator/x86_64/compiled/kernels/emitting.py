@@ -24,12 +24,17 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import
 )
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ADJUST_RSP,
+    ALLOWED,
+    ASKING,
+    ASKS,
+    BACK,
     BASE,
     BRANCH,
     BYTES,
     CALL,
     COLD,
     COUNTED,
+    ENTER,
     FAULTS,
     FIXED_BELOW,
     HEAD,
@@ -61,6 +66,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     SPOT,
     UNDER_STACK,
 )
+from livepro.engines.translate.translator.x86_64.counter import allowed, asking
 from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC
 
 _ALL, _ARITHMETIC = int(ALL), int(ARITHMETIC)
@@ -68,6 +74,8 @@ _OUT, _CELL, _SLOT, _DATA, _ADDRESS, _FIXED = (
     int(kind) for kind in (Field.OUT, Field.CELL, Field.SLOT, Field.DATA, Field.ADDRESS, Field.FIXED)
 )
 _COUNTERS = layout.COUNTERS
+_ALLOWED_CELLS, _ALLOWED_ENTER, _SLOT_ASKING = allowed(0).cells, allowed(0).enter, asking(0)[1]
+_RCX = 1
 _REACH = 1 << 31
 _BORROWED = 0xEFEF  # lea cannot use rsp and r12 as they are
 
@@ -126,13 +134,61 @@ def place_counter(shapes, n, facts, live):
 
 
 @njit(nogil=True)
+def _move(image, at, to, register):
+    """mov r64, r64"""
+    image[at], image[at + 1] = 0x48 | register >> 3 << 2 | to >> 3, 0x89
+    image[at + 2] = 0xC0 | (register & 7) << 3 | to & 7
+    return at + 3
+
+
+@njit(nogil=True)
+def count_allowed(state, image, at, pieces, bounds, fields, cell):
+    """Count in rcx, or ask for an allowance."""
+    begin = at
+    at = put(image, at, pieces, bounds, ALLOWED)
+    for place in _ALLOWED_CELLS:
+        write_32(image, begin + place, cell)
+        note(state, fields, _CELL, begin + place)
+    state[ENTER], state[BACK] = begin + _ALLOWED_ENTER, at
+    return at
+
+
+@njit(nogil=True)
+def ask(state, image, pieces, bounds, fields, slot):
+    """Write where a block asks for an allowance, and let it lead there; returns the offset in the cache."""
+    # (A thread that has run into a stop is right behind it, and not in the slow path.)
+    begin = state[COLD] + 1
+    at = put(image, begin, pieces, bounds, ASKING)
+    write_32(image, begin + _SLOT_ASKING, slot)
+    note(state, fields, _SLOT, begin + _SLOT_ASKING)
+    write_32(image, at - 4, state[BACK] - at)
+    write_32(image, state[ENTER], begin - state[ENTER] - 4)
+    state[COLD] = at
+    state[BYTES] += at - begin
+    return begin
+
+
+@njit(nogil=True)
 def count(state, image, at, pieces, bounds, fields, borrows, cell):
     """The counter of a block, but for one that counts as it looks up where it leads."""
     if borrows == DEAD:
         at = put(image, at, pieces, bounds, INCREMENT)
         write_32(image, at - 4, cell)
         note(state, fields, _CELL, at - 4)
+        if state[ASKS]:
+            image[at], image[at + 1] = 0x0F, 0x8F  # jg: see `encode.jump_if_positive`
+            at += 6
+            state[ENTER], state[BACK] = at - 4, at
         return at
+    if state[ASKS]:
+        if borrows == SPILL:
+            at = put(image, at, pieces, bounds, SAVE_RCX)
+        elif borrows != _RCX:
+            at = _move(image, at, borrows, _RCX)
+        at = count_allowed(state, image, at, pieces, bounds, fields, cell)
+        if borrows == SPILL:
+            return put(image, at, pieces, bounds, LOAD_RCX)
+        return _move(image, at, _RCX, borrows) if borrows != _RCX else at
     if borrows < SPILL:
         return add_one(state, image, at, pieces, bounds, fields, borrows, cell)
     at = put(image, at, pieces, bounds, SAVE_RAX)
@@ -208,7 +264,10 @@ def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds,
     at = put(image, at, pieces, bounds, SAVE_RAX)
     at = put(image, at, pieces, bounds, SAVE_RCX)
     if counts:
-        at = add_one(state, image, at, pieces, bounds, fields, 1, cell)
+        if state[ASKS]:
+            at = count_allowed(state, image, at, pieces, bounds, fields, cell)
+        else:
+            at = add_one(state, image, at, pieces, bounds, fields, 1, cell)
         if kind != RETURN:
             at = put(image, at, pieces, bounds, LOAD_RCX)
     if kind == RETURN:
