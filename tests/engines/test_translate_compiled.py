@@ -28,13 +28,14 @@ from elftools.elf.elffile import ELFFile
 from iced_x86 import Decoder
 
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled import tables
+from livepro.engines.translate.translator.x86_64.compiled import native, tables
 from livepro.engines.translate.translator.x86_64.compiled.accesses import told
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
 from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
 from livepro.engines.translate.translator.x86_64.compiled.prepared import loading, preparing, store
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
+from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
 from livepro.engines.translate.translator.x86_64.facts import FactTable
 from livepro.isa import for_machine
@@ -282,6 +283,24 @@ def test_a_kernel_takes_what_it_was_compiled_for() -> None:
             kernels.measure_all(code, 0, wrong)
     with pytest.raises(ValueError, match="argument"):
         kernels.measure_all(code, 0)
+
+
+def test_what_cannot_be_loaded_is_translated_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no memory may be written and executed: a run goes on, and does not ask again."""
+    tried = []
+
+    def refuse(self: native.Native, made: ObjectFile) -> None:
+        tried.append(made.name)
+        raise RuntimeError("Cannot allocate memory for code")
+
+    kept = store.ShapeStore()
+    loading.loaded(kept, kept.read())
+    monkeypatch.setattr(native.Native, "__init__", refuse)
+    compiler, emitter = Compiler(), Emitter(1 << 20, {}, Countdown.NONE)
+    assert not compiler.ready(emitter)
+    assert not compiler.ready(emitter)
+    assert len(tried) == 1
+    compiler.close()
 
 
 def test_what_is_compiled_is_loaded_without_numba() -> None:

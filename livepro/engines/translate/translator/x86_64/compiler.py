@@ -53,7 +53,12 @@ class Compiler:
             return
         from livepro.engines.translate.translator.x86_64.compiled.prepared.loading import loaded
 
-        self._shapes = loaded(store, kept)
+        try:
+            self._shapes = loaded(store, kept)
+        except (ImportError, OSError, RuntimeError):
+            # (A kernel may refuse memory that can be written and executed.)
+            self._asked = float("inf")
+            return
         self._known = len(self._shapes)
 
     @property
