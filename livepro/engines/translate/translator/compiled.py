@@ -20,8 +20,8 @@ from livepro.tracee import TracedProcess
 Array = npt.NDArray[np.int64]
 
 WORTH = 60
-"""Blocks of one module translated in Python before its code is translated by compiled code: to load that takes
-about as long. (Measured with 20, 60 and 200: `ls` takes 60 or 20 a tenth less time, CPython's start none.)"""
+"""Blocks of one module translated in Python before its code is translated by compiled code: to load that
+takes about as long. (Measured with 20, 60 and 200: with 60 `ls` takes a tenth less, CPython as long.)"""
 _MARGIN = 1 << 12  # blocks that one translation may make
 _LOW = 1 << 31
 
