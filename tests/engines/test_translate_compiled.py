@@ -251,6 +251,11 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store, "place", lambda: tmp_path)
     kept = store.ShapeStore()
     assert kept.read() is None
+    nothing = (np.zeros((0, columns), np.int64) for columns in (tables.COLUMNS, tables.RECORDED_COLUMNS))
+    kept.write(store.Kept(ObjectFile(b"code", "entry", []), *nothing, []))
+    compiled = kept.read()  # and no shape has been learnt yet
+    assert compiled is not None
+    assert compiled.examples == []
     facts, recorded = (
         np.arange(columns).reshape(1, columns) for columns in (tables.COLUMNS, tables.RECORDED_COLUMNS)
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import livepro.isa
+from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
 from livepro.kept.artifacts import ArtifactStore
 from livepro.kept.place import default_directory
@@ -80,7 +81,9 @@ class ShapeStore:
         examples = [text[:n].tobytes() for text, n in zip(texts, lengths, strict=True)]
         name, *symbols = arrays["names"].tobytes().decode().split("\n")
         made = ObjectFile(arrays["code"].tobytes(), name, symbols)
-        return Kept(made, arrays["facts"].reshape(rows, -1), arrays["recorded"].reshape(rows, -1), examples)
+        facts = arrays["facts"].reshape(rows, tables.COLUMNS)
+        recorded = arrays["recorded"].reshape(rows, tables.RECORDED_COLUMNS)
+        return Kept(made, facts, recorded, examples)
 
     def write(self, kept: Kept) -> None:
         """Keep that. Rows of facts behind the examples are left out."""
