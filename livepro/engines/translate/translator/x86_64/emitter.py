@@ -24,10 +24,10 @@ from livepro.engines.translate.translator.x86_64.counter import (
     CounterEmitter,
 )
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
-from livepro.engines.translate.translator.x86_64.machine import CONTEXT_PC, CONTEXT_SIZE
 from livepro.engines.translate.translator.x86_64.refilling import Refilling
 from livepro.engines.translate.translator.x86_64.relocation import load_target, push_return, relocated
 from livepro.engines.translate.translator.x86_64.repeating import repeat
+from livepro.engines.translate.translator.x86_64.returning import resume, return_from_signal
 from livepro.engines.translate.translator.x86_64.tables import branch_by_table, jump_table
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
     from livepro.engines.translate.translator.x86_64.events.recording import Recording
 
-_S_RSP, _S_BELOW_STACK = layout.SPILL[4:6]
+_S_BELOW_STACK = layout.SPILL[5]
 SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
 _CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
@@ -208,7 +208,7 @@ class Emitter(CounterEmitter):
                     recording.behind(emitted, plan, index)
             elif kind is Kind.SYSCALL:
                 if block.leaves and start == offsets[-1]:
-                    self._return_from_signal(emitted, block.end)
+                    return_from_signal(emitted, block.end)
                 else:
                     self._system_call(emitted, index, before, block.pc + start)
                 number = -1
@@ -281,28 +281,6 @@ class Emitter(CounterEmitter):
         emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
         out += encode.move_absolute(encode.RCX, end)
         emitted.fields.append((Field.ADDRESS, len(out) - 8))
-
-    @staticmethod
-    def _return_from_signal(emitted: Emitted, end: int) -> None:
-        """Restore registers from a copy of the frame that leads to `resume`, which goes on
-        where the frame itself leads."""
-        out = emitted.code
-        out += SAVE_RAX + SAVE_RCX
-        begin = len(out)  # before, there is nothing saved that could be given back
-        for word in range(CONTEXT_SIZE // 8):
-            out += encode.load_stack(encode.RCX, word * 8)
-            to = layout.RESUMED if word == CONTEXT_PC // 8 else layout.FRAME + word * 8
-            out += encode.store_area(encode.RCX, to)
-        out += encode.store_area_immediate(layout.DEFERRING, 0)
-        out += encode.store_area(encode.RSP, _S_RSP)
-        out += encode.load_area(encode.RSP, layout.FRAME_AT)
-        emitted.retreat = begin, len(out) + 1
-        out += encode.SYSCALL
-        # Reached only if the call is refused (by a filter).
-        out += encode.load_area(encode.RSP, _S_RSP)
-        out += encode.move_absolute(encode.RCX, end)
-        emitted.fields.append((Field.ADDRESS, len(out) - 8))
-        emitted.falls = end
 
     def _terminator(
         self,
@@ -388,8 +366,7 @@ class Emitter(CounterEmitter):
 
     def resume(self) -> bytes:
         """What a return from a signal handler leads to: looks up where its frame leads."""
-        out = SAVE_RAX + SAVE_RCX + encode.load_area(encode.RAX, layout.RESUMED)
-        return out + encode.store_area_immediate(layout.SITE, layout.NOWHERE) + self.lookup
+        return resume(self.lookup)
 
     def refill(self) -> bytes:
         """What a block goes to that has no allowance left (nothing, if there are no allowances)."""

@@ -39,7 +39,13 @@ def recorded(encoding: bytes, measured: int) -> tuple[int, ...]:
     moved = other(1, 0) if displacement else plain
     longer = other(0, 1) if immediate and not kept else plain
     whole = told(encoding, relative=relative)
-    if moved is None or longer is None or whole is None or effects.segment or len(places) > 2:
+    if (
+        moved is None
+        or longer is None
+        or whole is None
+        or effects.segment
+        or len(places) > tables.MOST_ACCESSES
+    ):
         return _CANNOT
     factors = [there.displacement - here.displacement for here, there in zip(places, moved[1], strict=True)]
     by = longer[2].by - effects.by
