@@ -152,13 +152,13 @@ class Pump:
 
         self._queue.put(tell)
 
-    def filter(self) -> Filter | Repeats | None:
-        """Have its only consumer do with a filtered stream, if it can; what the filter is. To be called
-        before anything runs."""
+    def filter(self, *, lines: bool) -> Filter | Repeats | None:
+        """Have its only consumer do with a filtered stream, if it can; what the filter is (a `Filter` only if
+        `lines` can be left out). To be called before anything runs."""
         if len(self._consumers) != 1 or self._cutter is not None:
             return None
         found = self._consumers[0].filtered() if isinstance(self._consumers[0], Filterable) else None
-        if found is None:
+        if found is None or (isinstance(found[0], Filter) and not lines):
             return None
         self._consumers = (found[1],)
         return found[0]

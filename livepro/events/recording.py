@@ -16,6 +16,7 @@ from livepro.engines.base import Engine
 from livepro.engines.region import Phase, Region
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.recorder import Recorder, StreamThread
+from livepro.engines.translate import backend_for
 from livepro.errors import LiveproError
 from livepro.events.analysis import Analysis
 from livepro.events.finding import find
@@ -37,7 +38,7 @@ LEAST_MEMORY = 1_000_000
 """Bytes that may wait, at least: one chunk is filled while another is seen."""
 
 _SLOW = (
-    "The step and block engines record some ten thousand instructions a second; on x86-64 "
+    "The step and block engines record some ten thousand instructions a second; "
     "`--engine translate` is thousands of times as fast."
 )
 
@@ -124,7 +125,7 @@ class Recording:
         if name != "translate":
             self._warnings.append(_SLOW)
         elif region == Region():
-            self.recorder.filter = self.pump.filter()
+            self.recorder.filter = self.pump.filter(lines=backend_for(isa.name).filters)
         return name
 
     def watch(self, engine: Engine) -> None:

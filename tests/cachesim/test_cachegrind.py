@@ -17,9 +17,7 @@ import pytest
 from fixtures import ROOT
 from livepro.formats import cachegrind
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 CACHE = tempfile.mkdtemp(prefix="livepro-tests-")
 """Compiled kernels, for all tests of a process."""

@@ -22,7 +22,7 @@ from livepro.cachesim.classes.state import ClassedCache
 from livepro.cachesim.geometry import Geometry
 from livepro.events.spans.operand import READ1, READ2, REWRITE, WRITE, described
 
-recorded = pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet")
+recorded = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 
 def twin(

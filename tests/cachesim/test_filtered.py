@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from fixtures import ROOT, Builder, Fixture, assembly
+from livepro import isa
+from livepro.cachesim.model import CacheSim
+from livepro.events.pump import Pump
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 SMALL = ":i1='2048,2,64':d1='1024,2,64':ll='8192,4,64'"
 SOME = (
@@ -41,6 +42,14 @@ LONG = pytest.mark.long(seconds=5)
 def fixtures() -> list[Any]:
     chosen = [f for f in assembly() if not f.heavy and f.name not in DIFFERENT]
     return [pytest.param(f, id=f.name, marks=[] if f.name in SOME else [LONG]) for f in chosen]
+
+
+def test_all_is_recorded_where_lines_cannot_be_left_out() -> None:
+    """As of AArch64 programs."""
+    for lines in (False, True):
+        simulator = CacheSim(i1="32768,8,64", d1="32768,8,64", ll="1048576,16,64", filtered=True)
+        pump = Pump([simulator.consumer("cachesim", isa.for_machine("x86_64"))])
+        assert (pump.filter(lines=lines) is not None) == lines
 
 
 def told(

@@ -15,9 +15,7 @@ from cachesim.test_cachegrind import build, livepro, read, tool
 
 from fixtures import ASM_FLAGS, ROOT, Builder
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 MACHINE = ROOT / "cachegrind" / "levels.toml"
 

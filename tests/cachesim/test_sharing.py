@@ -114,7 +114,7 @@ def test_places(builder: Builder) -> None:
     assert (places.name(0x5010), places.name(0x9000)) == ("[heap]", "")
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 @pytest.mark.parametrize("engine", ["translate", "step"])
 def test_a_program(engine: str, builder: Builder, tmp_path: Path) -> None:
     """By the comment of false_sharing.c."""
@@ -145,7 +145,7 @@ def test_a_program(engine: str, builder: Builder, tmp_path: Path) -> None:
     assert "writes 8-15 1,000 times (count)" in done.stderr
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 def test_data_frames(builder: Builder) -> None:
     pytest.importorskip("pandas")
     import livepro as package

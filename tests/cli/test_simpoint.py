@@ -186,7 +186,7 @@ def test_a_real_program(there: Path) -> None:
     assert (there / "again.weights").read_text() == (there / "results.weights").read_text()
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 def test_what_is_measured_is_proved_too(there: Path) -> None:
     """The simulator's misses and MICA's numbers of the same run: of the whole run, they are those that a run
     without intervals tells."""

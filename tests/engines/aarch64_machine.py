@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import unicorn
 from unicorn import arm64_const as names
 
+from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.aarch64 import BACKEND, encode
 from livepro.engines.translate.translator.aarch64.emitter import Emitter
@@ -26,6 +27,9 @@ MEMORY = 0xAAAA_4000_0000
 SLOT = 3
 FAR_SLOT = 5000
 """A slot whose counter is out of a plain load's reach."""
+
+CHUNK = layout.RECORDS_END - 0x1000
+"""Where the thread's records begin in its area."""
 
 GENERAL = [getattr(names, f"UC_ARM64_REG_X{n}") for n in range(31)]
 VECTORS = [getattr(names, f"UC_ARM64_REG_Q{n}") for n in range(32)]
@@ -56,6 +60,7 @@ class Machine:
         ):
             self.uc.mem_map(base, size)
         self.uc.mem_map(AREA, layout.COUNTERS + 0x20000)
+        self.uc.mem_map(AREA + CHUNK, 0x1000 + layout.RECORDS_MORE)
         self.uc.mem_map(MEMORY, 0x2000)
         self.uc.mem_write(PC, code)
         self.uc.mem_write(MEMORY, state.memory)
@@ -145,13 +150,26 @@ class Copy:
         """A counter."""
         return self.machine.word(AREA + layout.COUNTERS + 8 * slot)
 
+    def record(self) -> list[int]:
+        """The words that have been recorded."""
+        end = self.machine.word(AREA + layout.RECORD)
+        return [self.machine.word(AREA + at) for at in range(CHUNK, end, 8)]
+
 
 def emit(
-    code: bytes, *, slot: int = SLOT, budgeted: bool = False, check: Check = Check.NEVER, at: int = CACHE
+    code: bytes,
+    *,
+    slot: int = SLOT,
+    budgeted: bool = False,
+    check: Check = Check.NEVER,
+    at: int = CACHE,
+    blocks: StreamBlocks | None = None,
 ) -> Emitted:
-    """The copy of the block that `code` begins with."""
+    """The copy of the block that `code` begins with, recorded as one of `blocks` if there are any."""
     block = Reader().decode(Text(PC, code), PC)
     emitter = Emitter(DATA, frozenset((222,)), budgeted)
+    if blocks is not None:
+        emitter.record(blocks, None)
     return emitter.emit(block, at, slot, lambda block: 0, check)
 
 
@@ -162,10 +180,13 @@ def copied(
     slot: int = SLOT,
     budgeted: bool = False,
     check: Check = Check.NEVER,
+    blocks: StreamBlocks | None = None,
+    chunk: int = CHUNK,
 ) -> Copy:
     """Run the copy of the block that `code` begins with until the program would be at one of
-    `ends`, which the lookup table knows and branches lead to."""
-    emitted = emit(code, slot=slot, budgeted=budgeted, check=check)
+    `ends`, which the lookup table knows and branches lead to. With `blocks` it is recorded, at `chunk` in the
+    area."""
+    emitted = emit(code, slot=slot, budgeted=budgeted, check=check, blocks=blocks)
     machine = Machine(code, state)
     text = bytearray(emitted.code)
     stops: dict[int, int] = {}
@@ -197,6 +218,7 @@ def copied(
         machine.uc.mem_write(entry, (CACHE + begin).to_bytes(8, "little"))
     machine.uc.mem_write(CACHE, bytes(text))
     machine.uc.mem_write(AREA + layout.BUDGET, (1000).to_bytes(8, "little"))
+    machine.uc.mem_write(AREA + layout.RECORD, chunk.to_bytes(8, "little"))
     machine.lend(state)
     block = Reader().decode(Text(PC, code), PC)
     marks = emitted.marks(block)[:-1]

@@ -18,17 +18,26 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT}:{R
 
 def record(engine: str, command: Sequence[str | Path], output: Path, **options: Any) -> dict[str, Any]:
     """A run in a process of its own: `counts` and, for each thread in order of start, its `events`
-    (`livepro.events.replay`)."""
-    settings = json.dumps({"engine": engine, **options})
+    (`livepro.events.replay`). The sink `fails` at the chunk of that number."""
+    (found,) = record_all([{"engine": engine, **options}], command, output)
+    return found
+
+
+def record_all(
+    settings: Sequence[Mapping[str, Any]], command: Sequence[str | Path], output: Path
+) -> list[dict[str, Any]]:
+    """Several such runs, one after another in one process."""
     done = subprocess.run(
-        [sys.executable, str(HERE), str(output), settings, *map(str, command)],
+        [sys.executable, str(HERE), str(output), json.dumps(settings), *map(str, command)],
         env=ENVIRONMENT,
         capture_output=True,
         timeout=120,
     )
     assert output.exists(), done.stderr.decode()
-    found: dict[str, Any] = json.loads(output.read_text())
-    found["stdout"], found["stderr"] = done.stdout.decode(), done.stderr.decode()
+    found: list[dict[str, Any]] = json.loads(output.read_text())
+    output.unlink()
+    for run in found:
+        run["stdout"], run["stderr"] = done.stdout.decode(), done.stderr.decode()
     return found
 
 
@@ -52,7 +61,8 @@ def proved(source: Path, names: Mapping[str, int]) -> list[list[Any]]:
     return out
 
 
-def main(output: str, settings: str, *command: str) -> None:
+def run(command: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """One such run, in this process."""
     import os
     import platform
 
@@ -75,11 +85,12 @@ def main(output: str, settings: str, *command: str) -> None:
 
         def chunk(self, thread: Any, words: Any) -> None:
             self.threads[thread.number][1].append(words)
+            if recorder.chunks == options.get("fails"):
+                raise RuntimeError("as planned")
 
         def end(self, thread: Any) -> None:
             self.threads[thread.number][1].append(np.zeros(0, np.uint64))
 
-    options = json.loads(settings)
     if options.get("compiled"):
         compile_always()
     machine = isa.for_machine(platform.machine())
@@ -95,21 +106,23 @@ def main(output: str, settings: str, *command: str) -> None:
         for process in found.processes
         for thread in process.threads
     ]
-    Path(output).write_text(
-        json.dumps(
-            {
-                "exit": found.exit,
-                "warnings": found.warnings,
-                "counts": counts,
-                "chunks": recorder.chunks,
-                "put_back": found.stats.get("blocks kept from before", 0),
-                "threads": [
-                    list(flatten(thread.image.blocks, np.concatenate(words)))
-                    for thread, words in sink.threads.values()
-                ],
-            }
-        )
-    )
+    return {
+        "exit": found.exit,
+        "warnings": found.warnings,
+        "counts": counts,
+        "chunks": recorder.chunks,
+        "put_back": found.stats.get("blocks kept from before", 0),
+        "threads": [
+            list(flatten(thread.image.blocks, np.concatenate(words)))
+            for thread, words in sink.threads.values()
+        ],
+    }
+
+
+def main(output: str, settings: str, *command: str) -> None:
+    """All the runs that `settings` say."""
+    found = [run(command, options) for options in json.loads(settings)]
+    Path(output).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ import pytest
 from fixtures import ROOT, Builder, assembly
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 CACHE = tempfile.mkdtemp(prefix="livepro-tests-")
 """Compiled kernels, for all tests of a process."""

@@ -23,9 +23,7 @@ import livepro
 from fixtures import Builder, assembly
 from livepro.engines.control import Control
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 (COMMANDS,) = (fixture for fixture in assembly() if fixture.name == "commands")
 COUNTED = 2 + 1 + 3 * 1000 + 7 + 7 + 7 + 2 + 2 + 1 + 7 + 1 + 6 + 3

@@ -21,9 +21,7 @@ from livepro.isa.base import Isa
 from livepro.model import RunResult
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 PROGRAMS = ("nested_loops", "rep_movs", "rep_fault", "signal_nested", "mid_block", "fork")
 

@@ -15,7 +15,7 @@ pytest.importorskip("numba", reason="numba is not installed: pip install 'livepr
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs"),
 ]
 
 

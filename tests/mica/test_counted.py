@@ -18,7 +18,7 @@ from fixtures import ROOT, Builder, Fixture, assembly
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
 if platform.machine() != "x86_64":
-    pytest.skip("only x86-64 programs are recorded yet", allow_module_level=True)
+    pytest.skip("written for x86-64 programs", allow_module_level=True)
 
 SOME = (
     *("direction_flag", "execve", "fork", "mid_block", "rep_cmps", "rep_fault", "rep_movs"),

@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
 if platform.machine() != "x86_64":
-    pytest.skip("only x86-64 programs are recorded yet", allow_module_level=True)
+    pytest.skip("written for x86-64 programs", allow_module_level=True)
 
 from tools import needed
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
 if platform.machine() != "x86_64":
-    pytest.skip("only x86-64 programs are recorded yet", allow_module_level=True)
+    pytest.skip("written for x86-64 programs", allow_module_level=True)
 
 from events.test_kernels import MACHINE, stream
 from mica.twins import Twin, events

@@ -18,9 +18,7 @@ from traces.tracing import champsim, fixture, livepro, traced
 from fixtures import Builder
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 
 def test_points_are_parts_of_the_whole(builder: Builder, tmp_path: Path) -> None:

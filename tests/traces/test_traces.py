@@ -25,9 +25,7 @@ from traces.tracing import champsim, fixture, livepro, traced
 from fixtures import ROOT, Builder, assembly
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="only x86-64 programs are recorded yet"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
 CACHE = tempfile.mkdtemp(prefix="livepro-tests-")
 CACHES = ("1024,2,64", "4096,4,64", "16384,8,64")

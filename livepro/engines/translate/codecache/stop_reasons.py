@@ -64,12 +64,14 @@ class BudgetStop(NamedTuple):
     resume: int
 
 
-class ChunkStop(NamedTuple):
-    """The thread's chunk of records is full before `block`, or in the midst of one (None); the thread goes on
-    at cache address `resume`."""
+@dataclass(frozen=True, slots=True)
+class ChunkStop:
+    """The thread's chunk of records is full before instruction `index` of `block`, where that is recorded, or
+    in the midst of one (None); the thread goes on at cache address `resume`."""
 
     block: Fragment | None
     resume: int
+    index: int = 0
 
 
 class RegionStop(NamedTuple):
@@ -103,7 +105,8 @@ def stops_of(
         yield at + stop, BudgetStop(block, at + resume)
     if details.full is not None:
         stop, resume = details.full
-        yield at + stop, ChunkStop(block, at + resume)
+        following = (index for index, offset in details.runs if offset > stop)
+        yield at + stop, ChunkStop(block, at + resume, next(following, len(source.facts)))
     if details.cold is not None and details.cold.ask is not None:
         where = block.cold + details.cold.ask.stop
         yield where, BudgetStop(block, where + 1)

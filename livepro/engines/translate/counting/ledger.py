@@ -193,7 +193,7 @@ class Ledger:
             if isinstance(stop, NativeStop | PinnedStop | ChangedStop) and stop.block is block:
                 index = min(index, stop.index)
             elif isinstance(stop, ChunkStop) and stop.block is block:
-                index = 0
+                index = stop.index
         counted, charged = block.charge(pc)
         position = block.position(index, counted=counted)
         if self._countdown and counted and not charged:

@@ -37,6 +37,10 @@ from livepro.linux.vm import shares_memory
 from livepro.tracee import TracedProcess
 
 
+_UNREAD = layout.RECORDS_END - layout.RECORDS_MORE
+"""Where a thread records that nobody reads any longer: as often as it likes."""
+
+
 def boundaries(block: Fragment) -> dict[int, int]:
     """The offsets in a fragment at which all registers are the program's own: offset -> index of the
     instruction that is about to be executed."""
@@ -172,11 +176,12 @@ class TranslateHoming:
         if isinstance(stop, PinnedStop):
             self._backend.behind_syscall(registers, stop.pc)
             return stop.pc
-        if stop.block is None:  # in the midst of an entry
+        if isinstance(stop, ChunkStop):  # registers are borrowed
+            if words is None:
+                raise RuntimeError("a thread without an area has a chunk of records")
+            words[layout.RECORD // 8] = _UNREAD
             return stop.resume
         source = stop.block.source
-        if isinstance(stop, ChunkStop):
-            return source.pc
         if isinstance(stop, ChangedStop):
             self._give_back(registers, words)
         return source.pc + source.offsets[stop.index]

@@ -208,6 +208,8 @@ class Backend(Protocol):
     """How copies can keep a thread's budget at the least cost."""
     guards: bool
     """Whether copies of generated code say how their comparison is jumped over (`Emitted.skip`)."""
+    filters: bool
+    """Whether copies can leave lines of memory out of the event stream (`stream.filtering.Filter`)."""
     enters_handlers: bool
     """Whether the kernel can be told of an entry into a code cache as a signal handler: that is,
     whether threads reach their areas as soon as they are there."""

@@ -23,6 +23,7 @@ class AArch64:
     arrival = encode.ARRIVAL
     index_shift = 2
     guards = False
+    filters = False
     enters_handlers = False
     movable = False
     countdown = Countdown.BUDGET

@@ -14,11 +14,14 @@ BRK = encode.pack([encode.BRK])
 SAVE_PAIR = encode.store_pair(X0, X1, BASE, SPILL_PAIR)
 LOAD_PAIR = encode.load_pair(X0, X1, BASE, SPILL_PAIR)
 
-_NEAR = 1 << 15  # reach of ldr xt, [xn, #imm12 * 8]
+NEAR = 1 << 15
+"""Reach of ldr xt, [xn, #imm12 * 8]."""
+IN_LOOKUP = -1
+"""Where a block is counted that ends in an indirect branch, if it may be."""
 INDIRECT = frozenset((Kind.RETURN, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL))
 
 Counter = tuple[int, tuple[int, ...], int]
-"""Before which instruction to count (-1: in the lookup), registers that are free there, and before
+"""Before which instruction to count (`IN_LOOKUP`: in that), registers that are free there, and before
 which instruction these are the program's own again."""
 
 
@@ -50,7 +53,7 @@ class CounterEmitter:
         if self._budgeted:  # before it has executed any of what would be too much
             return 0, (), 0
         if kind in INDIRECT:
-            return -1, (), 0
+            return IN_LOOKUP, (), 0
         dead = best = 0
         place = 0
         for index in range(last, -1, -1):
@@ -74,7 +77,7 @@ class CounterEmitter:
     def _count(self, emitted: Emitted, slot: int, length: int, free: tuple[int, ...]) -> None:
         """The counter itself, and the interval check if asked for."""
         cell = layout.COUNTERS + slot * 8
-        needed = 1 if cell < _NEAR else 2
+        needed = 1 if cell < NEAR else 2
         if len(free) >= needed:
             self._counting(emitted, cell, length, *free[:needed])
         elif needed == 1:
@@ -123,4 +126,4 @@ class CounterEmitter:
     @staticmethod
     def _cell(slot: int, length: int) -> tuple[int, ...]:
         cell = layout.COUNTERS + slot * 8
-        return (cell, length, X0) if cell < _NEAR else (cell, length, X0, X1)
+        return (cell, length, X0) if cell < NEAR else (cell, length, X0, X1)

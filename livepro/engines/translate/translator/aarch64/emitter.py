@@ -18,10 +18,19 @@ stores near its address only.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.aarch64 import encode, relocation
-from livepro.engines.translate.translator.aarch64.counter import BRK, LOAD_PAIR, SAVE_PAIR, CounterEmitter
+from livepro.engines.translate.translator.aarch64.counter import (
+    BRK,
+    IN_LOOKUP,
+    LOAD_PAIR,
+    NEAR,
+    SAVE_PAIR,
+    Counter,
+    CounterEmitter,
+)
 from livepro.engines.translate.translator.aarch64.encode import LINK, X0, X1
 from livepro.engines.translate.translator.aarch64.facts import Exclusive, Facts, Kind
 from livepro.engines.translate.translator.backend import Owed
@@ -29,7 +38,13 @@ from livepro.engines.translate.translator.emitted import Check, Countdown, Emitt
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.errors import LiveproError
 
+if TYPE_CHECKING:
+    from livepro.engines.stream.blocks import StreamBlocks
+    from livepro.engines.stream.filtering import Filter, Repeats
+    from livepro.engines.translate.translator.aarch64.events.recording import Plan, Recording
+
 _NEVER = 1 << 32  # an offset behind any copy
+_BEFORE_ALL = -2  # a block that is recorded is counted at its start
 _NUMBER = 8  # the register with a system call's number
 
 
@@ -37,19 +52,26 @@ class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     with a `countdown` each counter has the interval check."""
 
-    recording = None
     entries = None
     records = asks = False
-
-    def record(self, blocks: object, filter: object) -> None:
-        """See `Emitter`."""
-        raise LiveproError("The translate engine cannot record AArch64 programs yet.", "Use `--engine step`.")
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
         self._watched = watched
+        self.recording: Recording | None = None
         self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
         self._table = data + layout.WATCHED
+
+    def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
+        """See `Emitter`."""
+        from livepro.engines.stream.filtering import Filter
+        from livepro.engines.translate.translator.aarch64.events.recording import Recording
+
+        if isinstance(filter, Filter):
+            raise LiveproError(
+                "The event stream of AArch64 programs cannot be filtered.", "Have all of it recorded."
+            )
+        self.recording = Recording(blocks, every=filter is None)
 
     # -- writing
 
@@ -75,21 +97,21 @@ class Emitter(CounterEmitter):
         out, runs = emitted.code, emitted.runs
         code, facts_of, offsets = block.code, block.facts, block.offsets
         special: Sequence[int] = block.special
-        if owed is None:
-            counter, free, clean = self._place_counter(facts_of)
-        else:
-            emitted.owed = tuple(owed)
-            counter, free, clean = self._behind_store(facts_of), (), 0
-            if counter > len(facts_of):
-                emitted.within = (*owed, (slot, len(facts_of)))
-                emitted.counted = emitted.tallied = _NEVER
+        plan = None if self.recording is None else self.recording.plan(block)
+        counter, free, clean = self._counts_at(emitted, facts_of, slot, owed, plan)
+        if plan is not None:
+            special = sorted({*special, *plan.places})
         if check is not Check.NEVER:
             out += encode.pack([encode.B + 1])
             self._compare_source(emitted, block, 0, at)
             emitted.skip = 0
             if check is Check.WRITES:
                 special = range(len(facts_of))
+        if plan is not None and not plan.at:
+            self._begin_record(emitted, plan, slot, len(facts_of))
         runs.append((0, len(out)))
+        early: dict[int, int] = {}
+        resumes: dict[int, int] = {}
         start = 0  # where the run of instructions not yet copied begins
         for index in special if counter < 0 or counter in special else sorted((*special, counter)):
             if index >= len(facts_of):
@@ -99,20 +121,31 @@ class Emitter(CounterEmitter):
             out += code[start:here]
             start = here
             if index == counter:
-                self._count_all(emitted, emitted.owed)
-                self._count(emitted, slot, len(facts_of), free)
+                self._count_here(emitted, slot, len(facts_of), free, plan)
+            front = len(out)
             if check is Check.WRITES and index and facts_of[index - 1].writes:
                 self._compare_source(emitted, block, index, at)
+            if plan is not None:
+                begin = len(out)
+                plan.before(emitted, index)
+                if len(out) > begin:
+                    early[index] = begin
+                if len(out) > front:
+                    resumes[index] = front
             runs.append((index, len(out)))
-            if facts.simple:
+            if plan is not None and index in plan.stepped:
+                self._native(emitted, index)
+            elif facts.simple:
                 continue
+            else:
+                self._special(emitted, block, index, at, slot, counts=counter == IN_LOOKUP)
             start = offsets[index + 1]
-            self._special(emitted, block, index, at, slot, counts=counter < 0)
             runs.append((index + 1, len(out)))
         out += code[start : offsets[-1]]
         if counter == len(facts_of):
-            self._count_all(emitted, emitted.owed)
-            self._count(emitted, slot, len(facts_of), free)
+            self._count_here(emitted, slot, len(facts_of), free, plan)
+        if resumes:
+            emitted.early, emitted.resumes = early, resumes
         if clean > counter >= 0:
             emitted.dirty = (emitted.counted, emitted.marks(block)[clean])
         if block.cut:
@@ -122,6 +155,41 @@ class Emitter(CounterEmitter):
             emitted.urgent = tuple(target for target in after if target is not None)
             emitted.within = ()
         return emitted
+
+    def _counts_at(
+        self, emitted: Emitted, facts_of: list[Facts], slot: int, owed: Owed | None, plan: Plan | None
+    ) -> Counter:
+        """Where a block is counted, and with which registers; what is `owed` then."""
+        if plan is not None:  # with its record
+            if owed is not None and self._behind_store(facts_of) > len(facts_of):
+                emitted.within = ()
+            return plan.at or _BEFORE_ALL, (), 0
+        if owed is None:
+            return self._place_counter(facts_of)
+        emitted.owed = tuple(owed)
+        counter = self._behind_store(facts_of)
+        if counter > len(facts_of):
+            emitted.within = (*owed, (slot, len(facts_of)))
+            emitted.counted = emitted.tallied = _NEVER
+        return counter, (), 0
+
+    def _count_here(
+        self, emitted: Emitted, slot: int, length: int, free: tuple[int, ...], plan: Plan | None
+    ) -> None:
+        """Count a block and what is owed, or record it."""
+        if plan is not None:
+            self._begin_record(emitted, plan, slot, length)
+            return
+        self._count_all(emitted, emitted.owed)
+        self._count(emitted, slot, length, free)
+
+    def _begin_record(self, emitted: Emitted, plan: Plan, slot: int, length: int) -> None:
+        """Begin a block's record, and count the block."""
+        value, pointer = plan.begin(emitted)
+        cell = layout.COUNTERS + slot * 8
+        self._counting(emitted, cell, length, value, *((pointer,) if cell >= NEAR else ()))
+        emitted.code.extend(encode.pack([plan.give_back(value, pointer)]))
+        emitted.counted = len(emitted.code)
 
     def _special(
         self, emitted: Emitted, block: SourceBlock, index: int, at: int, slot: int, *, counts: bool

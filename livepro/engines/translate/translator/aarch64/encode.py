@@ -84,6 +84,32 @@ def subtract(to: int, one: int, other: int) -> int:
     return 0xCB000000 | other << 16 | one << 5 | to
 
 
+def add(to: int, one: int, other: int) -> int:
+    """add xd, xn, xm"""
+    return 0x8B000000 | other << 16 | one << 5 | to
+
+
+def add_extended(to: int, one: int, other: int, extend: int, shift: int) -> int:
+    """add xd, xn, xm, extend #shift (0 to 4), `extend` as the encodings say; register 31 is SP, not as m"""
+    return 0x8B200000 | other << 16 | extend << 13 | shift << 10 | one << 5 | to
+
+
+def keep_bits(to: int, source: int, mask: int) -> int:
+    """and xd, xn, #mask, whose bits that are set are side by side, and not all of 64"""
+    low, many = (mask & -mask).bit_length() - 1, mask.bit_count()
+    return 0x92400000 | (-low & 63) << 16 | many - 1 << 10 | source << 5 | to
+
+
+def bits(to: int, source: int, low: int, many: int) -> int:
+    """ubfx xd, xn, #low, #many"""
+    return 0xD3400000 | low << 16 | low + many - 1 << 10 | source << 5 | to
+
+
+def store_unscaled(register: int, base: int, offset: int) -> int:
+    """stur xt, [xn, #offset] (from -256 to 255)"""
+    return 0xF8000000 | (offset & 0x1FF) << 12 | base << 5 | register
+
+
 def constant(register: int, value: int) -> list[int]:
     """movz and as many movk as a 64-bit value needs"""
     value &= ALL_64
@@ -119,6 +145,11 @@ def branch(distance: int) -> int:
 def branch_if_zero(register: int, distance: int) -> int:
     """cbz xt"""
     return 0xB4000000 | (distance >> 2 & 0x7FFFF) << 5 | register
+
+
+def branch_if_not_zero(register: int, distance: int) -> int:
+    """cbnz xt"""
+    return 0xB5000000 | (distance >> 2 & 0x7FFFF) << 5 | register
 
 
 def branch_if_positive(register: int, distance: int) -> int:

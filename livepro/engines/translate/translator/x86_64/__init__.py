@@ -25,6 +25,7 @@ class X86_64:
     movable = True
     countdown = Countdown.ALLOWANCES
     guards = True
+    filters = True
     enters_handlers = True
     text = Text
     reader = Reader

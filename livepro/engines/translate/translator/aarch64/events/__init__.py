@@ -1,0 +1,1 @@
+"""What a fragment has that records the event stream."""
