@@ -44,8 +44,9 @@ class Homing(Protocol):
     def open(self) -> None:
         """Make harmless what threads meet that run on meanwhile, as far as that needs none of them."""
 
-    def planted(self, tid: int, address: int) -> bool:
-        """Whether a breakpoint at `address` is livepro's."""
+    def planted(self, tid: int, address: int) -> bool | None:
+        """Whether a breakpoint at `address` is livepro's; None if the thread has run into that before, and
+        has been led on."""
 
     def home(self, tid: int, registers: Any, *, trapped: bool, faulted: bool) -> bool:
         """Change a stopped thread's `registers` to those that it would have in the program's own code; False
@@ -296,9 +297,10 @@ class Rescue:
             if info.code != breakpoint.si_code:
                 return False, False
             address = getattr(registers, self._isa.registers.pc) - breakpoint.pc_advance
-            if self._homing.planted(tid, address):
+            planted = self._homing.planted(tid, address)
+            if planted:
                 return True, False
-            if vm.read(tid, address, len(breakpoint.code)) != breakpoint.code:
+            if planted is None or vm.read(tid, address, len(breakpoint.code)) != breakpoint.code:
                 return False, False  # one that has been dealt with: the thread is elsewhere by now
         if info.signo in _FAULTS and info.code > 0:
             return False, True

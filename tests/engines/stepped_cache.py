@@ -18,6 +18,7 @@ from typing import Any
 from engines.allowing import allow_always
 
 from livepro.engines.base import EngineOptions
+from livepro.engines.stream.recorder import Recorder
 from livepro.engines.translate.engine import TranslateEngine
 from livepro.engines.translate.thread import Mode
 from livepro.isa import for_machine
@@ -171,9 +172,12 @@ def stepping(engine: SteppedEngine) -> Any:
 
 def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine:
     """Run a command so; returns the engine when the program has ended, or been let go. An error that is
-    raised as a thread is looked at is one of livepro's own."""
+    raised as a thread is looked at is one of livepro's own. `recorded`: with the event stream, whose chunks
+    are full again and again."""
     if options.pop("allowing", False):
         allow_always()
+    if options.pop("recorded", False):
+        options["stream"] = Recorder(Nobody(), chunk_words=12)
     engine = SteppedEngine(ISA, EngineOptions(**options))
     engine.look = look
     with stepping(engine):
@@ -185,6 +189,19 @@ def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine
             engine.rescue()
     engine.tracer.wait_for_root()
     return engine
+
+
+class Nobody:
+    """A sink that keeps nothing."""
+
+    def begin(self, thread: Any) -> None:
+        pass
+
+    def chunk(self, thread: Any, words: Any) -> None:
+        pass
+
+    def end(self, thread: Any) -> None:
+        pass
 
 
 class Injected(Exception):

@@ -103,11 +103,11 @@ class TranslateHoming:
 
     # -- one stopped thread
 
-    def planted(self, tid: int, address: int) -> bool:
+    def planted(self, tid: int, address: int) -> bool | None:
         """See `Homing`."""
         space, state = self._space(tid), self._states.get(tid)
         if state is not None and state.led_to == address + self._advance:
-            return False  # it has been dealt with
+            return None
         return space is not None and space.memory.holds(address)
 
     def home(self, tid: int, registers: Any, *, trapped: bool, faulted: bool) -> bool:
