@@ -36,7 +36,6 @@ from livepro.linux import proc, ptrace
 from livepro.linux.vm import shares_memory
 from livepro.tracee import TracedProcess
 
-
 _UNREAD = layout.RECORDS_END - layout.RECORDS_MORE
 """Where a thread records that nobody reads any longer: as often as it likes."""
 
