@@ -15,7 +15,7 @@ pytest.importorskip("numba", reason="numba is not installed: pip install 'livepr
 
 from events.streams import ENVIRONMENT, record
 from events.test_kernels import Log
-from events.test_streams import DIFFERENT, ENGINES, SOME
+from events.test_streams import DIFFERENT, ENGINES
 
 from fixtures import Builder, Fixture, assembly
 from livepro import isa
@@ -30,7 +30,10 @@ from livepro.session import Session
 FEW_WORDS = 40 * 16
 """Bytes of chunks that are full again and again."""
 ROWS = 1 << 20  # kernels do not ask whether there is room
-ORDINARY = (*SOME, "jump_table", "smc_immediate", "trap_flag")
+ORDINARY = (
+    *("accesses", "avx512", "exclusive", "jump_table", "mid_block", "rep_fault", "segments"),
+    *("signal_nested", "smc_mprotect", "trap_flag", "x87"),
+)
 LATE = ("mov_ss",)
 """The instruction behind is executed in the same step, which a warning says."""
 LARGE = ("long_blocks",)

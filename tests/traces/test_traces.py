@@ -79,7 +79,13 @@ def disassembled(program: Path) -> dict[int, str]:
     return out
 
 
-PROGRAMS = ("accesses", "rep_movs", "jump_table", "loop_family", "returns", "avx512")
+PROGRAMS = (
+    *("accesses", "rep_movs"),
+    *(
+        pytest.param(name, marks=pytest.mark.long(seconds=20))
+        for name in ("jump_table", "loop_family", "returns", "avx512")
+    ),
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
