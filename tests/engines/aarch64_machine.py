@@ -3,6 +3,7 @@ what a program can see of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import unicorn
@@ -15,6 +16,7 @@ from livepro.engines.translate.translator.aarch64.emitter import Emitter
 from livepro.engines.translate.translator.aarch64.machine import OWN_BASE
 from livepro.engines.translate.translator.aarch64.source import Reader, Text
 from livepro.engines.translate.translator.emitted import Check, Emitted
+from livepro.engines.translate.translator.source import SourceBlock
 
 PC = 0xAAAA_0000_1000
 """Where the program's code is."""
@@ -236,3 +238,26 @@ def copied(
     after = machine.state()
     after.pc = stops[after.pc]
     return Copy(after, before, emitted, machine)
+
+
+def chained(
+    emitter: Emitter, blocks: Sequence[SourceBlock]
+) -> tuple[bytes, dict[int, int | None], list[Emitted]]:
+    """The copies of blocks that follow one another, the first of which may open an exclusive sequence, as
+    code to stand at `CACHE`, counted in slots from 0 on; the addresses at which the program has left them,
+    each with where it would be; and the copies."""
+    text, exits, copies = bytearray(), [], []
+    owed = None
+    for slot, block in enumerate(blocks):
+        emitted = emitter.emit(block, CACHE + len(text), slot, lambda block: 0, Check.NEVER, owed)
+        exits += [(len(text) + offset, target) for offset, target in emitted.exits]
+        text += emitted.code
+        owed = emitted.within
+        copies.append(emitted)
+    stops: dict[int, int | None] = {CACHE + len(text): copies[-1].falls}
+    text += encode.pack([encode.NOP])
+    for field_, target in exits:
+        stops[CACHE + len(text)] = target
+        assert BACKEND.link(text, field_, len(text) - field_)
+        text += encode.pack([encode.NOP])
+    return bytes(text), stops, copies

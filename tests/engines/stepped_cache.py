@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.allowing import allow_always
+from events.streams import Nobody
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.stream.recorder import Recorder
@@ -189,19 +190,6 @@ def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine
             engine.rescue()
     engine.tracer.wait_for_root()
     return engine
-
-
-class Nobody:
-    """A sink that keeps nothing."""
-
-    def begin(self, thread: Any) -> None:
-        pass
-
-    def chunk(self, thread: Any, words: Any) -> None:
-        pass
-
-    def end(self, thread: Any) -> None:
-        pass
 
 
 class Injected(Exception):

@@ -21,6 +21,7 @@ from engines.aarch64_machine import (
     SLOT,
     Machine,
     State,
+    chained,
     copied,
     emit,
     native,
@@ -179,23 +180,10 @@ def test_blocks_within_an_exclusive_sequence_are_counted_behind(
         return Reader().decode(Text(PC, code), pc)
 
     emitter = Emitter(DATA, frozenset(), budgeted)
-    text = bytearray()
-    exits: list[tuple[int, int]] = []
-    owed = None
-    for slot, block in enumerate([decode(PC), *Reader.rest_of_sequence(decode, PC + 12)]):
-        emitted = emitter.emit(block, CACHE + len(text), slot, lambda block: 0, Check.NEVER, owed)
-        exits += [(len(text) + offset, target) for offset, target in emitted.exits]
-        text += emitted.code
-        owed = emitted.within
-    assert owed is None
-    stops = {CACHE + len(text): end}
-    text += encode.pack([encode.NOP])
-    for field, target in exits:
-        stops[CACHE + len(text)] = target
-        assert BACKEND.link(text, field, len(text) - field)
-        text += encode.pack([encode.NOP])
+    text, stops, copies = chained(emitter, [decode(PC), *Reader.rest_of_sequence(decode, PC + 12)])
+    assert copies[-1].within is None
     machine = Machine(code, state)
-    machine.uc.mem_write(CACHE, bytes(text))
+    machine.uc.mem_write(CACHE, text)
     machine.uc.mem_write(AREA + layout.BUDGET, (1000).to_bytes(8, "little"))
     machine.lend(state)
     machine.run(CACHE, *stops)

@@ -20,6 +20,7 @@ from engines.aarch64_machine import (
     SLOT,
     Machine,
     State,
+    chained,
     copied,
     emit,
     native,
@@ -29,7 +30,7 @@ from engines.test_translate_aarch64 import BLOCKS, code_of, ends_of, start_state
 from livepro import isa
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.aarch64 import BACKEND, encode
+from livepro.engines.translate.translator.aarch64 import encode
 from livepro.engines.translate.translator.aarch64.emitter import Emitter
 from livepro.engines.translate.translator.aarch64.events.effects import SP, effects_of
 from livepro.engines.translate.translator.aarch64.facts import Kind, learn
@@ -152,23 +153,11 @@ def test_exclusive_sequences_are_recorded(name: str, out: bool, budgeted: bool, 
     blocks = StreamBlocks(AARCH64)
     emitter = Emitter(DATA, frozenset(), budgeted)
     emitter.record(blocks, None)
-    text, exits = bytearray(), []
-    owed = None
-    for slot, block in enumerate(chain):
-        emitted = emitter.emit(block, CACHE + len(text), slot, lambda block: 0, Check.NEVER, owed)
-        exits += [(len(text) + offset, target) for offset, target in emitted.exits]
-        text += emitted.code
-        owed = emitted.within
-        if name.startswith("the store"):
-            assert slot != 1 or block.code[:8] in bytes(emitted.code)
-    stops = {CACHE + len(text): emitted.falls}
-    text += encode.pack([encode.NOP])
-    for field, target in exits:
-        stops[CACHE + len(text)] = target
-        assert BACKEND.link(text, field, len(text) - field)
-        text += encode.pack([encode.NOP])
+    text, stops, copies = chained(emitter, chain)
+    if name.startswith("the store") and len(chain) > 1:
+        assert chain[1].code[:8] in bytes(copies[1].code)
     copy = Machine(code, state)
-    copy.uc.mem_write(CACHE, bytes(text))
+    copy.uc.mem_write(CACHE, text)
     copy.uc.mem_write(AREA + layout.BUDGET, (1000).to_bytes(8, "little"))
     copy.uc.mem_write(AREA + layout.RECORD, CHUNK.to_bytes(8, "little"))
     copy.lend(state)

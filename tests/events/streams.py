@@ -16,6 +16,19 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONPATH": f"{ROOT}:{R
 """The programs': where their stacks are depends on it."""
 
 
+class Nobody:
+    """A sink that keeps nothing."""
+
+    def begin(self, thread: Any) -> None:
+        pass
+
+    def chunk(self, thread: Any, words: Any) -> None:
+        pass
+
+    def end(self, thread: Any) -> None:
+        pass
+
+
 def record(engine: str, command: Sequence[str | Path], output: Path, **options: Any) -> dict[str, Any]:
     """A run in a process of its own: `counts` and, for each thread in order of start, its `events`
     (`livepro.events.replay`). The sink `fails` at the chunk of that number."""

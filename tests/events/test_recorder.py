@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
+from events.streams import Nobody
+
 from livepro import isa
 from livepro.engines.stream.recorder import Recorder
-
-
-class Nobody:
-    """A sink that keeps nothing."""
-
-    def begin(self, thread: Any) -> None:
-        pass
-
-    def chunk(self, thread: Any, words: Any) -> None:
-        pass
-
-    def end(self, thread: Any) -> None:
-        pass
 
 
 def test_many_threads_have_smaller_chunks() -> None:

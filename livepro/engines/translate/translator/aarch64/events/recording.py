@@ -7,6 +7,7 @@ store does: nothing is to be stored in between (see `emitter`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
@@ -54,11 +55,9 @@ class Plan(NamedTuple):
     def begin(self, emitted: Emitted) -> tuple[int, int]:
         """Begin the record. Returns two registers that have been borrowed for that, and may be used;
         `give_back` ends it."""
-        out, needed = emitted.code, 0
-        for place in self.first:
-            needed |= place.registers
-        value, pointer = _two(needed)
-        record = [encode.load(pointer, BASE, layout.RECORD), encode.add(pointer, pointer, BASE)]
+        out = emitted.code
+        value, pointer = _two(self.first)
+        record = _lead_to_record(pointer)
         words = [encode.store_pair(value, pointer, BASE, SPILL_PAIR), *record]
         words += [*encode.constant(value, self.number), encode.store(value, pointer, 0)]
         for place in self.first:
@@ -90,14 +89,10 @@ class Plan(NamedTuple):
         places = self.later.get(index)
         if not places:
             return
-        needed = 0
-        for place in places:
-            needed |= place.registers
-        value, pointer = _two(needed)
+        value, pointer = _two(places)
         words = [encode.store_pair(value, pointer, BASE, SPILL_PAIR)]
         for place in places:
-            words += compute(place, value, pointer)
-            words += [encode.load(pointer, BASE, layout.RECORD), encode.add(pointer, pointer, BASE)]
+            words += compute(place, value, pointer) + _lead_to_record(pointer)
             words += _put(place, value, pointer, self.words)
         emitted.code += encode.pack([*words, self.give_back(value, pointer)])
 
@@ -169,9 +164,16 @@ def _free(needed: int) -> bool:
     return (_BORROWED & ~needed).bit_count() >= _FEWEST
 
 
-def _two(needed: int) -> tuple[int, int]:
-    """Two registers that addresses do not need."""
-    free = _BORROWED & ~needed
+def _lead_to_record(pointer: int) -> list[int]:
+    """Let a register lead to where the next record begins."""
+    return [encode.load(pointer, BASE, layout.RECORD), encode.add(pointer, pointer, BASE)]
+
+
+def _two(places: Iterable[Place]) -> tuple[int, int]:
+    """Two registers that these places do not need."""
+    free = _BORROWED
+    for place in places:
+        free &= ~place.registers
     one = free & -free
     other = free ^ one
     return one.bit_length() - 1, (other & -other).bit_length() - 1
@@ -180,7 +182,7 @@ def _two(needed: int) -> tuple[int, int]:
 def _put(place: Place, value: int, pointer: int, behind: int) -> list[int]:
     """Store a place's address, and its size; the pointer leads so many words behind the record's start."""
     at, words = 8 * (place.word - behind), []
-    if at < _NEAREST:  # (and never again as near as the record's start)
+    if at < _NEAREST:  # (the pointer is led to the record anew for the next place)
         words.append(encode.subtract_immediate(pointer, pointer, -at & 0xFFF))
         if -at >> 12:
             words.append(encode.subtract_immediate(pointer, pointer, -at >> 12, high=True))
