@@ -107,8 +107,13 @@ class BlockStore:
     ) -> None:
         """The same for blocks of several mappings."""
         first = len(self.addresses)
-        for address, code, steps, mapping in zip(addresses, codes, sizes, mappings, strict=True):
-            self.append(address, code, steps, mapping)
+        places = [located(*each) for each in zip(addresses, mappings, strict=True)]
+        self._addresses.extend(addresses)
+        self.codes += codes
+        self.lengths.extend(map(len, sizes))
+        self.sizes += sizes
+        self.modules += [module for module, _ in places]
+        self.offsets.extend(offset for _, offset in places)
         self.known.append(KnownKinds(first, len(addresses), kinds, instructions))
 
     def length_array(self) -> npt.NDArray[np.int64]:

@@ -237,6 +237,53 @@ def test_code_that_cannot_all_be_read_is_left_to_python(readable: int, blocks: i
     assert (0 if made is None else len(made.rows)) == blocks
 
 
+def ahead(code: bytes, budget: int) -> tuple[list[int], list[int]]:
+    """The offsets of the blocks that are translated when a thread comes to the first one, and of those that
+    the lookup table then has."""
+    module, room = module_of(code := code.ljust(1 << 16, b"\xcc")), (16, 1 << 19, 1 << 18, 1 << 20)
+    blocks, landed, pc = [], [], 0
+    module.begin(budget)
+    while True:
+        made = module.run(
+            pc, len(blocks), (*module.ends, *room[2:]) if blocks else room, lands=False, likely=True
+        )
+        if made is not None:
+            blocks += made.rows[:, tables.PC].tolist()
+            landed += made.landings[:, 0].tolist()
+            pc = -1
+        if not module.prepare(lambda at, size: code[:size]):
+            return sorted(blocks), sorted(landed)
+
+
+def test_what_calls_return_to_is_translated_with_them() -> None:
+    """However many there are. Three calls of functions of their own, 5 bytes each, then `ret`; what is called
+    is laid out behind who calls."""
+    calls = b"".join(b"\xe8" + (0x100 * n - 5 * n).to_bytes(4, "little") for n in (1, 2, 3))
+    code = bytearray((calls + b"\xc3").ljust(0x400, b"\xcc"))
+    for n in (1, 2, 3):
+        code[0x100 * n] = 0xC3
+    assert ahead(bytes(code), 0) == ([0, 0x100], [])
+    assert ahead(bytes(code), 1) == ([0, 5, 10, 15, 0x100, 0x200, 0x300], [5, 10, 15])
+
+
+def test_what_a_linkage_table_leads_to_at_first_is_translated_with_it() -> None:
+    """An entry that is bound when it is used: `jmp [rip + n]`, `push 1`, `jmp`."""
+    code = b"\xff\x25\x00\x10\x00\x00\x68\x01\x00\x00\x00\xe9\x10\x00\x00\x00"
+    assert ahead(code, 1)[1] == [6]
+    assert ahead(code, 1)[0][:2] == [0, 6]
+    assert ahead(code.replace(b"\x68", b"\x66"), 1) == ([0], [])  # a branch by a table, as any other
+
+
+def test_what_is_kept_of_shapes_means_what_their_encodings_do() -> None:
+    """Of all that preparing has learnt, which is what libc is made of."""
+    describe = for_machine("x86_64").describe
+    kept = store.ShapeStore()
+    shapes = loading.loaded(kept, kept.read())
+    assert len(shapes) > 1000
+    for row in range(0, len(shapes), 3):
+        assert shapes.described(row).kind == describe(shapes.example(row)).kind, shapes.example(row).hex()
+
+
 def test_an_address_right_before_a_module_is_one_of_its_own() -> None:
     """An offset of -1 is one as any other in the table of addresses."""
     module = module_of(b"")
@@ -252,23 +299,26 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store, "place", lambda: tmp_path)
     kept = store.ShapeStore()
     assert kept.read() is None
-    nothing = (np.zeros((0, columns), np.int64) for columns in (tables.COLUMNS, tables.RECORDED_COLUMNS))
-    kept.write(store.Kept(ObjectFile(b"code", "entry", []), *nothing, []))
+    kept.write(store.Kept(ObjectFile(b"code", "entry", []), store.nothing_learnt(8)))
     compiled = kept.read()  # and no shape has been learnt yet
     assert compiled is not None
-    assert compiled.examples == []
-    facts, recorded = (
-        np.arange(columns).reshape(1, columns) for columns in (tables.COLUMNS, tables.RECORDED_COLUMNS)
-    )
-    told = store.Kept(ObjectFile(b"code", "entry", ["NRT_Free"]), facts, recorded, [b"\x90"])
+    assert len(compiled.learnt.lengths) == 0
+    shapes = shapes_of_none()
+    for at in range(3):
+        shapes.learn(np.frombuffer(b"\x90\x48\x89\xc8".ljust(32, b"\0"), np.uint8), at)
+    told = store.Kept(ObjectFile(b"code", "entry", ["NRT_Free"]), shapes.kept().learnt)
     kept.write(told)
     for name in ("chaining.translate-1.py311.nbi", "chaining.translate-1.py311.1.nbc", "0" * 40):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "chaining.cpython-311.pyc").write_bytes(b"")
     found = kept.read()
     assert found is not None
-    assert (found.made, found.examples) == (told.made, told.examples)
-    assert (found.facts.tolist(), found.recorded.tolist()) == (facts.tolist(), recorded.tolist())
+    assert found.made == told.made
+    for one, other in zip(found.learnt, told.learnt, strict=True):
+        assert np.array_equal(one, other)
+    again = ShapeTable(shapes.native, found.learnt)
+    assert [again.example(row) for row in range(3)] == [b"\x90", b"\x48\x89\xc8", b"\x89\xc8"]
+    assert [again.described(row).mnemonic for row in range(3)] == ["nop", "mov", "mov"]
     monkeypatch.setattr(store, "_processor", lambda: "another")
     other = store.ShapeStore()
     assert other.read() is None

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import KeptBlocks
+from livepro.isa.kinds import Kinds
 from livepro.model import Instruction
 
 Array = npt.NDArray[np.int64]
@@ -25,6 +26,14 @@ class Batch(NamedTuple):
     blocks: Array
 
 
+class AllMade(NamedTuple):
+    """The same for several batches: by block its row and its slot (int64), and what it is."""
+
+    rows: Array
+    slots: Array
+    blocks: Array
+
+
 def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, Array]:
     """The slot of a block that compiled code has made, and what it is (a row of `Batch.blocks`)."""
     batch = batches[bisect_right(batches, row, key=_row) - 1]
@@ -33,6 +42,17 @@ def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, Array]:
 
 def _row(batch: Batch) -> int:
     return batch.row
+
+
+def all_made(batches: Sequence[Batch]) -> AllMade | None:
+    """All that compiled code has made, in one piece; None if that is nothing."""
+    if not batches:
+        return None
+    blocks = np.concatenate([batch.blocks for batch in batches])
+    counts = np.array([len(batch.blocks) for batch in batches], np.int64)
+    within = np.arange(len(blocks)) - np.repeat(np.cumsum(counts) - counts, counts)
+    firsts = np.array([(batch.row, batch.slot) for batch in batches], np.int64)
+    return AllMade(*(np.repeat(firsts, counts, axis=0) + within[:, None]).T, blocks)
 
 
 class CodeText(Protocol):
@@ -120,3 +140,11 @@ class CompiledCode(Protocol):
         """Enter the landings that the last call has made in the lookup table (see `Lookup`; an entry without
         any leads to `miss`), each of which goes on over the displacement `otherwise` bytes behind. Returns
         the displacements in other caches that are to lead to one, and to which (addresses)."""
+
+
+def numbered(text: CodeText, shapes: npt.NDArray[np.int32], kind_of: Kinds) -> npt.NDArray[np.uint16]:
+    """The numbers that `kind_of` gives to the kinds of instructions of these shapes."""
+    by_shape = np.zeros(int(shapes.max(initial=0)) + 1, np.uint16)
+    for shape in np.flatnonzero(np.bincount(shapes)).tolist():
+        by_shape[shape] = kind_of.number(text.described(shape))
+    return by_shape[shapes]

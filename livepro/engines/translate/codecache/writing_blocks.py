@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from livepro.engines.recording import BlockStore
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.compiled_code import all_made, numbered
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
 
@@ -43,42 +43,37 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
         for slot in slots.tolist():
             store.append(*blocks.parts(slot), blocks.mappings[slot])
         return
-    found: dict[int, tuple[int, bytes, bytes, Sequence[int] | npt.NDArray[np.uint16]]] = {}
     kind_of: Kinds | None = None
+    n = len(slots)
+    pcs, codes, all_steps = [0] * n, [b""] * n, [b""] * n
+    kinds_of: list[Sequence[int] | npt.NDArray[np.uint16]] = [()] * n
+    missing = np.ones(n, bool)
     for cache in caches:
-        if not cache.batches or cache.text is None or cache.module is None:
+        made = all_made(cache.batches)
+        if made is None or cache.text is None or cache.module is None:
             continue
         kind_of = kind_of or Kinds(cache.text.describe)
-        made = np.concatenate([b.slot + np.arange(len(b.blocks)) for b in cache.batches])
-        order = np.argsort(made)
-        place = np.searchsorted(made[order], slots[unlooked])
-        place[place == len(made)] = 0
-        mine = made[order][place] == slots[unlooked]
-        rows = np.concatenate([batch.blocks for batch in cache.batches])[order][place[mine]]
+        places = np.flatnonzero(unlooked)
+        order = np.argsort(made.slots)
+        at = np.minimum(np.searchsorted(made.slots[order], slots[places]), len(order) - 1)
+        mine = made.slots[order[at]] == slots[places]
+        places, rows = places[mine], made.blocks[order[at[mine]]]
+        missing[places] = False
         offsets, lengths, sizes = rows[:, 0].copy(), rows[:, 3].copy(), rows[:, 4]
         steps, shapes = cache.text.instructions(offsets, lengths)
-        by_shape = np.zeros(int(shapes.max(initial=0)) + 1, np.uint16)
-        for shape in np.flatnonzero(np.bincount(shapes)).tolist():
-            by_shape[shape] = kind_of.number(cache.text.described(shape))
-        kinds = by_shape[shapes]
-        code = cache.text.code[ranges(offsets, sizes)].tobytes()
-        ends, behind = np.cumsum(lengths).tolist(), np.cumsum(sizes).tolist()
-        text, at, begin = steps.tobytes(), 0, 0
+        kinds = numbered(cache.text, shapes, kind_of)
+        code, text = cache.text.code[ranges(offsets, sizes)].tobytes(), steps.tobytes()
+        begin = behind = 0
         addresses = (offsets + cache.module.start).tolist()
-        for slot, address, end, over in zip(
-            slots[unlooked][mine].tolist(), addresses, ends, behind, strict=True
-        ):
-            found[slot] = address, code[begin:over], text[at:end], kinds[at:end]
-            at, begin = end, over
+        ends = zip(np.cumsum(lengths).tolist(), np.cumsum(sizes).tolist(), strict=True)
+        for place, address, (end, over) in zip(places.tolist(), addresses, ends, strict=True):
+            pcs[place], codes[place], all_steps[place] = address, code[behind:over], text[begin:end]
+            kinds_of[place] = kinds[begin:end]
+            begin, behind = end, over
     assert kind_of is not None
-    rows_of = []
-    for slot in slots.tolist():
-        known = found.get(slot)
-        if known is None:
-            address, code, sizes_ = blocks.parts(slot)
-            known = address, code, sizes_, kind_of.split(code, sizes_)
-        rows_of.append(known)
-    pcs, codes, all_steps = (list(map(itemgetter(i), rows_of)) for i in range(3))
-    all_kinds = np.concatenate([np.asarray(known[3], np.uint16) for known in rows_of])
+    for place in np.flatnonzero(missing).tolist():
+        pcs[place], codes[place], all_steps[place] = blocks.parts(int(slots[place]))
+        kinds_of[place] = kind_of.split(codes[place], all_steps[place])
+    all_kinds = np.concatenate(kinds_of).astype(np.uint16)
     mappings = [blocks.mappings[slot] for slot in slots.tolist()]
     store.extend_mixed(pcs, codes, all_steps, mappings, all_kinds, parse(dump(kind_of.instructions)))

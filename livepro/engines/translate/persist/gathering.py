@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
+from livepro.engines.translate.codecache.compiled_code import all_made, numbered
 from livepro.isa.kinds import Kinds
 
 Array = npt.NDArray[np.int64]
@@ -42,11 +43,11 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
     columns = np.zeros((8, n), np.int64)
     own, counted, pcs, starts, sizes, lengths, code_sizes, live = columns
     colds = np.zeros(n, np.int64)
-    for batch in cache.batches:
-        at = batch.row - cache.kept
-        here = slice(at, at + len(batch.blocks))
-        own[here] = counted[here] = np.arange(batch.slot, batch.slot + len(batch.blocks))
-        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here], slow = batch.blocks.T
+    made = all_made(cache.batches)
+    if made is not None:
+        here = made.rows - cache.kept
+        own[here] = counted[here] = made.slots
+        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here], slow = made.blocks.T
         colds[here] = np.where(slow == 0, 0, slow + cache.base)
         pcs[here], starts[here] = offsets + module.start, begins + cache.base
     looked = [(row, block) for row, block in enumerate(rows) if block is not None]
@@ -73,10 +74,7 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
         offsets = pcs[unseen] - module.start
         where = ranges(step_at[unseen], lengths[unseen])
         steps[where], shapes = cache.text.instructions(offsets, lengths[unseen])
-        by_shape = np.zeros(int(shapes.max(initial=0)) + 1, np.uint16)
-        for shape in np.flatnonzero(np.bincount(shapes)).tolist():
-            by_shape[shape] = kind_of.number(cache.text.described(shape))
-        kinds[where] = by_shape[shapes]
+        kinds[where] = numbered(cache.text, shapes, kind_of)
         code[ranges(code_at[unseen], code_sizes[unseen])] = cache.text.code[
             ranges(offsets, code_sizes[unseen])
         ]

@@ -67,14 +67,6 @@ def find_shape(text, at, lows, highs, found):
 
 
 @njit(nogil=True)
-def enter_shapes(text, count, lows, highs, rows):
-    """Enter the shapes of instructions that are 16 bytes apart, by their order."""
-    for row in range(count):
-        _, place = locate(text, 16 * row, lows, highs)
-        enter(text, 16 * row, lows, highs, rows, place, row)
-
-
-@njit(nogil=True)
 def rehash_shapes(lows, highs, rows, new_lows, new_highs, new_rows):
     """Enter all shapes in a larger table."""
     for i in range(len(lows)):
@@ -95,7 +87,6 @@ _FUNCTIONS = {
     "tell": tell,
     "find_shape": find_shape,
     "enter_shape": enter,
-    "enter_shapes": enter_shapes,
     "rehash_shapes": rehash_shapes,
 }
 _RETURNING = ("translate", "links_to", "enter", "tell")

@@ -13,7 +13,7 @@ import numpy as np
 _KINDS = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
 SPECIFICATIONS = {
     "translate": (
-        "i64 u8 n b b u8 u8 u64 u64 i32 i64.2 i64.2 i64.2 i64 u8 i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 "
+        "i64 u8 n b b u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 "
         "i64.2 i64 i64 i64 i64.2 i64.2 i64 i64"
     ),
     "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64 n",
@@ -23,10 +23,9 @@ SPECIFICATIONS = {
     "publish": "i32 i64.2 n",
     "measure_all": "u8 n u8",
     "shapes_of": "u8 i64 i64 u64 u64 i32 u8 i32",
-    "tell": "u8 i64 i64 u64 u64 i32 i64.2 i64.2 u8 u8 u8 i32 u8 i32 i64",
+    "tell": "u8 i64 i64 u64 u64 i32 i64.2 i32.2 u8 u8 u8 i32 u8 i32 i64",
     "find_shape": "u8 n u64 u64 i64",
     "enter_shape": "u8 n u64 u64 i32 n n",
-    "enter_shapes": "u8 n u64 u64 i32",
     "rehash_shapes": "u64 u64 i32 u64 u64 i32",
 }
 """By name what a kernel is given, in order: arrays by type (and dimensions, if they are two), `n` for

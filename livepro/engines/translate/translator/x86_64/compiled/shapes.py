@@ -9,10 +9,14 @@ from iced_x86 import Decoder
 
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.accesses import recorded
+from livepro.engines.translate.translator.x86_64.compiled.meanings import Meanings
 from livepro.engines.translate.translator.x86_64.compiled.native import Native
-from livepro.engines.translate.translator.x86_64.compiled.prepared.store import Kept
+from livepro.engines.translate.translator.x86_64.compiled.prepared.store import (
+    Kept,
+    Learnt,
+    nothing_learnt,
+)
 from livepro.engines.translate.translator.x86_64.facts import FactTable, Kind
-from livepro.isa.x86_64.describe import describe
 from livepro.model import Instruction
 
 _FIRST = 1 << 15  # places in the table, at first: half of them are left free
@@ -37,48 +41,47 @@ _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.COUNTED, Kind.CALL))
 
 class ShapeTable:
     """The shapes that a run has met. `lows`, `highs` and `rows` are a hashed table from a shape to its row of
-    `facts` (int64, columns as in `tables`); `examples` has an encoding of each.
-    `recorded` (int64, columns as in `tables`) is what is recorded of each, looked into while `records`."""
+    `facts` (int64, columns as in `tables`). `recorded` (int32, columns as in `tables`) is what is recorded of
+    each, looked into while `records`. What was `learnt` before is known from the start."""
 
     records = False
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: Native, learnt: Learnt | None = None) -> None:
         self.native = native
         self.kernels = native.kernels()
         self._found = np.zeros(2, np.int64)
-        self.lows = np.zeros(_FIRST, np.uint64)
-        self.highs = np.zeros(_FIRST, np.uint64)
-        self.rows = np.zeros(_FIRST, np.int32)
-        self.facts = np.zeros((_FIRST, tables.COLUMNS), np.int64)
-        self.recorded = np.zeros((_FIRST, tables.RECORDED_COLUMNS), np.int64)
-        self.examples: list[bytes] = []
         self._table = FactTable()
-        self._described: dict[int, Instruction] = {}
+        if learnt is None:
+            learnt = nothing_learnt(_FIRST)
+        self._count = len(learnt.lengths)
+        self.lows, self.highs, self.rows = learnt.lows.copy(), learnt.highs.copy(), learnt.rows.copy()
+        room = len(self.lows) // 2 + 1
+        self.facts = _longer(learnt.facts, room)
+        self.recorded = _longer(learnt.recorded, room)
+        self._examples = _longer(learnt.examples, room)
+        self._lengths = _longer(learnt.lengths, room)
+        self._meanings = Meanings(learnt.kinds, learnt.told)
 
     def __len__(self) -> int:
-        return len(self.examples)
+        return self._count
 
     def kept(self) -> Kept:
         """What there is to keep."""
-        return Kept(self.native.made, self.facts, self.recorded, self.examples)
+        n = len(self)
+        examples = [self.example(row) for row in range(n)]
+        arrays = self.facts[:n], self.recorded[:n], self._examples[:n], self._lengths[:n]
+        return Kept(
+            self.native.made,
+            Learnt(self.lows, self.highs, self.rows, *arrays, *self._meanings.kept(examples)),
+        )
 
-    def know(self, kept: Kept) -> None:
-        """Know what was learnt before."""
-        examples = kept.examples
-        while 2 * len(examples) >= len(self.lows):
-            self._grow()
-        self.examples += examples
-        self.facts[: len(examples)] = kept.facts
-        self.recorded[: len(examples)] = kept.recorded
-        text = np.frombuffer(b"".join(example.ljust(16, b"\0") for example in examples), np.uint8)
-        self.kernels.enter_shapes(text, len(examples), self.lows, self.highs, self.rows)
+    def example(self, row: int) -> bytes:
+        """An encoding of a shape."""
+        return self._examples[row, : self._lengths[row]].tobytes()
 
     def described(self, row: int) -> Instruction:
         """What an encoding of a shape means, equal for all of them but for the encoding itself."""
-        known = self._described.get(row)
-        if known is None:
-            known = self._described[row] = describe(self.examples[row])
-        return known
+        return self._meanings.of(row, self.example(row))
 
     def locate(self, text: np.ndarray, at: int) -> tuple[int, int]:
         """What there is to measure of the instruction at an index (see `decoding.measure`), and where its
@@ -93,12 +96,14 @@ class ShapeTable:
             if self.records:
                 self._look_into(int(self.rows[place]), measured)
             return
-        row = len(self.examples)
+        row = len(self)
         length = measured & 0xFF
         encoding = text[at : at + 16].tobytes()
         decoder = Decoder(64, encoding)
         instruction = decoder.decode()
-        self.examples.append(encoding[:length])
+        self._examples[row, :length] = text[at : at + length]
+        self._lengths[row] = length
+        self._count += 1
         facts = self._table.learn(
             encoding[: max(instruction.len, 1)], instruction, decoder.get_constant_offsets(instruction)
         )
@@ -124,16 +129,21 @@ class ShapeTable:
 
     def _look_into(self, row: int, measured: int) -> None:
         if self.recorded[row, tables.CAN] == tables.UNKNOWN:
-            self.recorded[row] = recorded(self.examples[row], measured)
+            self.recorded[row] = recorded(self.example(row), measured)
 
     def _grow(self) -> None:
         size = 2 * len(self.lows)
         lows, highs = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
         rows = np.zeros(size, np.int32)
         self.kernels.rehash_shapes(self.lows, self.highs, self.rows, lows, highs, rows)
-        facts = np.zeros((size, tables.COLUMNS), np.int64)
-        facts[: len(self.facts)] = self.facts
-        told = np.zeros((size, tables.RECORDED_COLUMNS), np.int64)
-        told[: len(self.recorded)] = self.recorded
-        self.lows, self.highs, self.rows, self.facts = lows, highs, rows, facts
-        self.recorded = told
+        self.lows, self.highs, self.rows = lows, highs, rows
+        room = size // 2 + 1
+        self.facts, self.recorded = _longer(self.facts, room), _longer(self.recorded, room)
+        self._examples, self._lengths = _longer(self._examples, room), _longer(self._lengths, room)
+
+
+def _longer(array: np.ndarray, rows: int) -> np.ndarray:
+    """The same with so many rows."""
+    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -145,6 +145,22 @@ def prepare(
 
 
 @njit(nogil=True)
+def bound_late(state, text, at, end):
+    """Where the instruction at an index leads to at first if it is an entry of a procedure linkage table that
+    is bound when it is used: to what is behind it, which pushes its number (System V ABI, AMD64 supplement,
+    5.2)."""
+    if (
+        end - at == 6
+        and end < state[SIZE]
+        and text[at] == 0xFF
+        and text[at + 1] == 0x25
+        and text[end] == 0x68
+    ):
+        return end
+    return NOWHERE
+
+
+@njit(nogil=True)
 def lay_out(
     state,
     image,
@@ -242,6 +258,8 @@ def lay_out(
         index[entry_of(state, keys, block), FRAGMENT] = start
         if field >= 0:
             link(state, image, field, leads, keys, index, links, stubs, successors)
+        if pushed < 0:
+            pushed = bound_late(state, text, block + offsets[n - 1], block + offsets[n])
         inside = pushed >= 0 and pushed < state[SIZE] and state[RETURNS] < len(returns)
         if inside and not index[entry_of(state, keys, pushed), LANDED]:
             returns[state[RETURNS]] = pushed

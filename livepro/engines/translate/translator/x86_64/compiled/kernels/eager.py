@@ -70,8 +70,9 @@ def translate(
     shapes,
 ):
     """Translate the block at `first` (-1: none) and, eagerly, `state[BUDGET]` likely successors and what
-    follows them. Returns what came of the first. `again` are blocks (offset, whether it lands) that must wait
-    for `needs`, `left` those for the translator in Python."""
+    follows them. What calls return to is not counted: where a call is executed, it is, too. Returns what came
+    of the first. `again` are blocks (offset, whether it lands) that must wait for `needs`, `left` those for
+    the translator in Python."""
     status = FINE
     if first >= 0:
         status = lay_out(
@@ -107,14 +108,15 @@ def translate(
         )
         if status != FINE:
             return status
-    while state[BUDGET] > 0 and (state[RETURNS] or state[SUCCESSORS]):
+    eager, next_one = state[BUDGET] > 0, 0
+    while eager and (state[RETURNS] or (next_one < state[SUCCESSORS] and state[BUDGET] > 0)):
         lands = state[RETURNS] > 0
         if lands:
             state[RETURNS] -= 1
             pc = returns[state[RETURNS]]
         else:
-            state[SUCCESSORS] -= 1
-            pc = successors[state[SUCCESSORS]]
+            pc = successors[next_one]
+            next_one += 1
         at = entry_of(state, keys, pc)
         if not has_room(state, keys, links, made, fields, stubs, landings):
             break
@@ -122,7 +124,8 @@ def translate(
             if lands and not index[at, LANDED]:
                 land(state, image, pc, pieces, bounds, keys, index, landings)
             continue
-        state[BUDGET] -= 1
+        if not lands:
+            state[BUDGET] -= 1
         came = lay_out(
             state,
             image,
@@ -162,6 +165,9 @@ def translate(
             n = state[LEFT]
             left[n, 0], left[n, 1] = pc, 1 if lands else 0
             state[LEFT] = n + 1
+    for i in range(next_one, state[SUCCESSORS]):
+        successors[i - next_one] = successors[i]
+    state[SUCCESSORS] -= next_one
     return status
 
 

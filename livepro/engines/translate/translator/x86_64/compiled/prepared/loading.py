@@ -11,9 +11,7 @@ def loaded(store: ShapeStore, kept: Kept | None) -> ShapeTable:
     """What is `kept` in a store. Where that is nothing all is compiled here and now, and kept: raises
     ImportError without numba."""
     if kept is not None:
-        shapes = ShapeTable(Native(kept.made))
-        shapes.know(kept)
-        return shapes
+        return ShapeTable(Native(kept.made), kept.learnt)
     from livepro.engines.translate.translator.x86_64.compiled.entries import compiled
 
     store.discard_others()

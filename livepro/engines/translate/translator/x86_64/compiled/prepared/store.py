@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,18 +20,43 @@ from livepro.kept.place import default_directory
 _KIND = "shapes"
 
 
-class Kept(NamedTuple):
-    """The kernels, and of each shape that was met its facts and what is recorded (int64, by row, columns as
-    in `tables`) and an example."""
+class Learnt(NamedTuple):
+    """The shapes that were met, as `shapes.ShapeTable` has them: the hashed table (`lows` and `highs` uint64,
+    `rows` int32), by row `facts` (int64) and what is `recorded` (int32), columns as in `tables`, `examples`
+    of `lengths` bytes (uint8), and what they mean (`meanings.Meanings`)."""
 
-    made: ObjectFile
+    lows: Any
+    highs: Any
+    rows: Any
     facts: Any
     recorded: Any
-    examples: list[bytes]
+    examples: Any
+    lengths: Any
+    kinds: Any
+    told: Sequence[str]
+
+
+class Kept(NamedTuple):
+    """The kernels, and the shapes that were met."""
+
+    made: ObjectFile
+    learnt: Learnt
+
+
+def nothing_learnt(places: int) -> Learnt:
+    """No shapes, in a hashed table of so many places (a power of two)."""
+    table = (np.zeros(places, kind) for kind in (np.uint64, np.uint64, np.int32))
+    facts, recorded = (
+        np.zeros((0, tables.COLUMNS), np.int64),
+        np.zeros((0, tables.RECORDED_COLUMNS), np.int32),
+    )
+    examples = np.zeros((0, _LONGEST), np.uint8)
+    return Learnt(*table, facts, recorded, examples, np.zeros(0, np.uint8), np.zeros(0, np.int32), [])
 
 
 COMPILED = Path(__file__).parents[1]
-_LONGEST = 15  # bytes of an instruction
+_LONGEST = 16  # bytes of an example: an instruction has fewer
+_COLUMNS = {"facts": tables.COLUMNS, "recorded": tables.RECORDED_COLUMNS, "examples": _LONGEST}
 
 
 def place() -> Path:
@@ -76,27 +102,25 @@ class ShapeStore:
         arrays = self._store.read(self._key) if self._key else None
         if arrays is None:
             return None
-        lengths = arrays["lengths"].tolist()
-        texts, rows = arrays["examples"].reshape(-1, _LONGEST), len(lengths)
-        examples = [text[:n].tobytes() for text, n in zip(texts, lengths, strict=True)]
         name, *symbols = arrays["names"].tobytes().decode().split("\n")
-        made = ObjectFile(arrays["code"].tobytes(), name, symbols)
-        facts = arrays["facts"].reshape(rows, tables.COLUMNS)
-        recorded = arrays["recorded"].reshape(rows, tables.RECORDED_COLUMNS)
-        return Kept(made, facts, recorded, examples)
+        rows = len(arrays["lengths"])
+        shaped = {each: arrays[each].reshape(rows, columns) for each, columns in _COLUMNS.items()}
+        others = {each: arrays[each] for each in Learnt._fields if each not in (*_COLUMNS, "told")}
+        told = arrays["told"].tobytes().decode().splitlines()
+        return Kept(
+            ObjectFile(arrays["code"].tobytes(), name, symbols), Learnt(**shaped, **others, told=told)
+        )
 
     def write(self, kept: Kept) -> None:
-        """Keep that. Rows of facts behind the examples are left out."""
-        rows, examples = len(kept.examples), kept.examples
-        texts = b"".join(example.ljust(_LONGEST, b"\0") for example in examples)
+        """Keep that."""
         self._store.write(
             self._key,
             {
                 "code": np.frombuffer(kept.made.code, np.uint8),
                 "names": np.frombuffer("\n".join((kept.made.name, *kept.made.symbols)).encode(), np.uint8),
-                "facts": kept.facts[:rows].reshape(-1),
-                "recorded": kept.recorded[:rows].reshape(-1),
-                "lengths": np.array([len(example) for example in examples], np.uint8),
-                "examples": np.frombuffer(texts, np.uint8),
+                **{
+                    name: array.reshape(-1) for name, array in kept.learnt._asdict().items() if name != "told"
+                },
+                "told": np.frombuffer("\n".join(kept.learnt.told).encode(), np.uint8),
             },
         )

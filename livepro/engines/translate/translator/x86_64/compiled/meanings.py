@@ -1,0 +1,57 @@
+"""What instructions of each shape mean: asked of iced-x86 once, kept as numbers of kinds."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from livepro.isa.kinds import dump, parse, restore
+from livepro.model import Instruction
+
+Array = np.ndarray
+
+
+class Meanings:
+    """What the shapes of a table mean, by row. Of the first ones it is known: `kinds` (int32) are the numbers
+    of the lines that say it (`told`; JSON as of `isa.kinds.dump`). The others are asked for."""
+
+    def __init__(self, kinds: Array, told: Sequence[str]) -> None:
+        self._kinds = kinds
+        self._told = told
+        self._restored: dict[int, Instruction] = {}
+        self._asked: dict[int, Instruction] = {}
+
+    def of(self, row: int, example: bytes) -> Instruction:
+        """What an encoding of a row's shape means, of which there is an `example`: equal for all of them but
+        for the encoding itself."""
+        if row < len(self._kinds):
+            kind = int(self._kinds[row])
+            known = self._restored.get(kind)
+            if known is None:
+                known = self._restored[kind] = restore(parse(self._told[kind])[0])
+            return known
+        known = self._asked.get(row)
+        if known is None:
+            # To import what describes takes longer than a small program's blocks.
+            from livepro.isa.x86_64.describe import describe
+
+            known = self._asked[row] = describe(example)
+        return known
+
+    def kept(self, examples: Sequence[bytes]) -> tuple[Array, list[str]]:
+        """What `kinds` and `told` are for the shapes of all of these."""
+        told = list(self._told)
+        numbers = {restore(parse(line)[0]).kind: number for number, line in enumerate(told)}
+        kinds = np.zeros(len(examples), np.int32)
+        known = len(self._kinds)
+        kinds[:known] = self._kinds
+        for row in range(known, len(examples)):
+            instruction = self.of(row, examples[row])
+            number = numbers.setdefault(instruction.kind, len(told))
+            if number == len(told):
+                told.append(dump([instruction]).decode())
+            kinds[row] = number
+        return kinds, told
