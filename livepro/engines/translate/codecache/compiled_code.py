@@ -51,8 +51,20 @@ def all_made(batches: Sequence[Batch]) -> AllMade | None:
     blocks = np.concatenate([batch.blocks for batch in batches])
     counts = np.array([len(batch.blocks) for batch in batches], np.int64)
     within = np.arange(len(blocks)) - np.repeat(np.cumsum(counts) - counts, counts)
-    firsts = np.array([(batch.row, batch.slot) for batch in batches], np.int64)
-    return AllMade(*(np.repeat(firsts, counts, axis=0) + within[:, None]).T, blocks)
+    rows, slots = (
+        np.repeat(np.array(firsts, np.int64), counts) + within
+        for firsts in ([batch.row for batch in batches], [batch.slot for batch in batches])
+    )
+    return AllMade(rows, slots, blocks)
+
+
+class Instructions(NamedTuple):
+    """Of all instructions of some blocks the sizes in bytes (uint8), the numbers of their kinds (uint16) and
+    their bytes (uint8)."""
+
+    steps: npt.NDArray[np.uint8]
+    kinds: npt.NDArray[np.uint16]
+    code: npt.NDArray[np.uint8]
 
 
 class CodeText(Protocol):
@@ -63,11 +75,9 @@ class CodeText(Protocol):
     def describe(self, code: bytes) -> Instruction:
         """What an encoding means."""
 
-    def described(self, shape: int) -> Instruction:
-        """What an encoding of a shape means, equal for all of them but for the encoding itself."""
-
-    def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Of blocks at these offsets that have so many instructions the sizes and shapes of all of these."""
+    def instructions(self, at: Array, counts: Array, sizes: Array, kind_of: Kinds) -> Instructions:
+        """The instructions of blocks at these offsets that have so many of them and so many bytes; `kind_of`
+        numbers kinds."""
 
     def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
         """Blocks at these offsets that have so many instructions and bytes, as the event stream knows
@@ -140,11 +150,3 @@ class CompiledCode(Protocol):
         """Enter the landings that the last call has made in the lookup table (see `Lookup`; an entry without
         any leads to `miss`), each of which goes on over the displacement `otherwise` bytes behind. Returns
         the displacements in other caches that are to lead to one, and to which (addresses)."""
-
-
-def numbered(text: CodeText, shapes: npt.NDArray[np.int32], kind_of: Kinds) -> npt.NDArray[np.uint16]:
-    """The numbers that `kind_of` gives to the kinds of instructions of these shapes."""
-    by_shape = np.zeros(int(shapes.max(initial=0)) + 1, np.uint16)
-    for shape in np.flatnonzero(np.bincount(shapes)).tolist():
-        by_shape[shape] = kind_of.number(text.described(shape))
-    return by_shape[shapes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from livepro.engines.recording import BlockStore
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import all_made, numbered
+from livepro.engines.translate.codecache.compiled_code import all_made
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
 
@@ -44,10 +45,8 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
             store.append(*blocks.parts(slot), blocks.mappings[slot])
         return
     kind_of: Kinds | None = None
-    n = len(slots)
-    pcs, codes, all_steps = [0] * n, [b""] * n, [b""] * n
-    kinds_of: list[Sequence[int] | npt.NDArray[np.uint16]] = [()] * n
-    missing = np.ones(n, bool)
+    parts: list[_Part] = []
+    missing = np.ones(len(slots), bool)
     for cache in caches:
         made = all_made(cache.batches)
         if made is None or cache.text is None or cache.module is None:
@@ -59,21 +58,48 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
         mine = made.slots[order[at]] == slots[places]
         places, rows = places[mine], made.blocks[order[at[mine]]]
         missing[places] = False
-        offsets, lengths, sizes = rows[:, 0].copy(), rows[:, 3].copy(), rows[:, 4]
-        steps, shapes = cache.text.instructions(offsets, lengths)
-        kinds = numbered(cache.text, shapes, kind_of)
-        code, text = cache.text.code[ranges(offsets, sizes)].tobytes(), steps.tobytes()
-        begin = behind = 0
-        addresses = (offsets + cache.module.start).tolist()
-        ends = zip(np.cumsum(lengths).tolist(), np.cumsum(sizes).tolist(), strict=True)
-        for place, address, (end, over) in zip(places.tolist(), addresses, ends, strict=True):
-            pcs[place], codes[place], all_steps[place] = address, code[behind:over], text[begin:end]
-            kinds_of[place] = kinds[begin:end]
-            begin, behind = end, over
+        offsets, lengths, sizes = (rows[:, column].copy() for column in (0, 3, 4))
+        told = cache.text.instructions(offsets, lengths, sizes, kind_of)
+        steps, code = _cut(told.steps, lengths), _cut(told.code, sizes)
+        parts.append(_Part(places, offsets + cache.module.start, code, steps, lengths, told.kinds))
     assert kind_of is not None
-    for place in np.flatnonzero(missing).tolist():
-        pcs[place], codes[place], all_steps[place] = blocks.parts(int(slots[place]))
-        kinds_of[place] = kind_of.split(codes[place], all_steps[place])
-    all_kinds = np.concatenate(kinds_of).astype(np.uint16)
-    mappings = [blocks.mappings[slot] for slot in slots.tolist()]
-    store.extend_mixed(pcs, codes, all_steps, mappings, all_kinds, parse(dump(kind_of.instructions)))
+    rest = np.flatnonzero(missing)
+    looked = [blocks.parts(slot) for slot in slots[rest].tolist()]
+    pcs = [pc for pc, _, _ in looked]
+    codes, steps = [code for _, code, _ in looked], [sizes for _, _, sizes in looked]
+    numbers = [number for _, code, sizes in looked for number in kind_of.split(code, sizes)]
+    lengths = np.array([len(each) for each in steps], np.int64)
+    parts.append(_Part(rest, np.array(pcs, np.int64), codes, steps, lengths, np.array(numbers, np.uint16)))
+    order = np.argsort(np.concatenate([part.places for part in parts]))
+    lengths = np.concatenate([part.lengths for part in parts])
+    kinds = np.concatenate([part.kinds for part in parts])
+    begins = np.cumsum(lengths) - lengths
+    in_order = order.tolist()
+    all_codes = [code for part in parts for code in part.codes]
+    all_steps = [step for part in parts for step in part.steps]
+    store.extend_mixed(
+        np.concatenate([part.pcs for part in parts])[order].tolist(),
+        [all_codes[i] for i in in_order],
+        [all_steps[i] for i in in_order],
+        [blocks.mappings[slot] for slot in slots.tolist()],
+        kinds[ranges(begins[order], lengths[order])],
+        parse(dump(kind_of.instructions)),
+    )
+
+
+class _Part(NamedTuple):
+    """Some of the blocks: their places among all, addresses and bytes, of their instructions the sizes, how
+    many there are, and the kinds (uint16, of all instructions of all blocks)."""
+
+    places: Array
+    pcs: Array
+    codes: list[bytes]
+    steps: list[bytes]
+    lengths: Array
+    kinds: npt.NDArray[np.uint16]
+
+
+def _cut(data: npt.NDArray[np.uint8], sizes: Array) -> list[bytes]:
+    """Consecutive pieces of these sizes."""
+    text, ends = data.tobytes(), np.cumsum(sizes)
+    return [text[begin:end] for begin, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import all_made, numbered
+from livepro.engines.translate.codecache.compiled_code import all_made
 from livepro.isa.kinds import Kinds
 
 Array = npt.NDArray[np.int64]
@@ -72,12 +72,10 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
         seen[[row for row, _ in looked]] = False
         unseen = np.flatnonzero(seen)
         offsets = pcs[unseen] - module.start
+        told = cache.text.instructions(offsets, lengths[unseen], code_sizes[unseen], kind_of)
         where = ranges(step_at[unseen], lengths[unseen])
-        steps[where], shapes = cache.text.instructions(offsets, lengths[unseen])
-        kinds[where] = numbered(cache.text, shapes, kind_of)
-        code[ranges(code_at[unseen], code_sizes[unseen])] = cache.text.code[
-            ranges(offsets, code_sizes[unseen])
-        ]
+        steps[where], kinds[where] = told.steps, told.kinds
+        code[ranges(code_at[unseen], code_sizes[unseen])] = told.code
     return Gathered(
         *(own, counted, pcs, starts, colds[colds != 0], sizes, lengths, code_sizes, live),
         *(steps, kinds, code),

@@ -154,6 +154,10 @@ class Compiler(Protocol):
         """Whether blocks can be translated as this emitter would: what that takes is imported."""
 
     @property
+    def at_hand(self) -> bool:
+        """Whether that has been imported."""
+
+    @property
     def prepared(self) -> bool | None:
         """Whether all has been compiled that is needed; None without what compiles."""
 

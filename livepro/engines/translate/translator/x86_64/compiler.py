@@ -35,6 +35,11 @@ class Compiler:
             self._look()
         return self._shapes is not None
 
+    @property
+    def at_hand(self) -> bool:
+        """See `Compiler`."""
+        return self._shapes is not None
+
     def _look(self) -> None:
         from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 

@@ -46,17 +46,20 @@ def measure_all(text, at, out):
 
 
 @njit(nogil=True)
-def shapes_of(text, offsets, counts, lows, highs, rows, steps, shapes):
-    """The sizes and shapes of all instructions of blocks."""
-    n = 0
-    for i in range(len(offsets)):
-        at = offsets[i]
-        for _ in range(counts[i]):
+def shapes_of(text, offsets, counts, lows, highs, rows, steps, shapes, code):
+    """The sizes and shapes of all instructions of blocks, and their bytes."""
+    n = m = 0
+    for block in range(len(offsets)):
+        at = offsets[block]
+        for _ in range(counts[block]):
             measured = measure(text, at)
             low, high = shape(text, at, measured)
             shapes[n] = rows[place_of(lows, highs, low, high)]
             steps[n] = measured & 0xFF
+            for i in range(steps[n]):
+                code[m + i] = text[at + i]
             at += steps[n]
+            m += steps[n]
             n += 1
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,21 +24,32 @@ class Meanings:
         self._restored: dict[int, Instruction] = {}
         self._asked: dict[int, Instruction] = {}
 
-    def of(self, row: int, example: bytes) -> Instruction:
-        """What an encoding of a row's shape means, of which there is an `example`: equal for all of them but
-        for the encoding itself."""
+    def of(self, row: int, example: Callable[[int], bytes]) -> Instruction:
+        """What an encoding of a row's shape means, equal for all of them but for the encoding itself;
+        `example` gives one of them."""
         if row < len(self._kinds):
-            kind = int(self._kinds[row])
-            known = self._restored.get(kind)
-            if known is None:
-                known = self._restored[kind] = restore(parse(self._told[kind])[0])
-            return known
+            return self._of_kind(int(self._kinds[row]))
         known = self._asked.get(row)
         if known is None:
             # To import what describes takes longer than a small program's blocks.
             from livepro.isa.x86_64.describe import describe
 
-            known = self._asked[row] = describe(example)
+            known = self._asked[row] = describe(example(row))
+        return known
+
+    def of_all(self, rows: Array, example: Callable[[int], bytes]) -> tuple[Array, list[Instruction]]:
+        """The same for many rows: for each which of the instructions it is (int64), and these."""
+        known = rows < len(self._kinds)
+        kinds, groups = np.unique(self._kinds[rows[known]], return_inverse=True)
+        others = rows[~known].tolist()
+        out = np.zeros(len(rows), np.int64)
+        out[known], out[~known] = groups, np.arange(len(kinds), len(kinds) + len(others))
+        return out, [*map(self._of_kind, kinds.tolist()), *(self.of(row, example) for row in others)]
+
+    def _of_kind(self, kind: int) -> Instruction:
+        known = self._restored.get(kind)
+        if known is None:
+            known = self._restored[kind] = restore(parse(self._told[kind])[0])
         return known
 
     def kept(self, examples: Sequence[bytes]) -> tuple[Array, list[str]]:
@@ -49,7 +60,7 @@ class Meanings:
         known = len(self._kinds)
         kinds[:known] = self._kinds
         for row in range(known, len(examples)):
-            instruction = self.of(row, examples[row])
+            instruction = self.of(row, examples.__getitem__)
             number = numbers.setdefault(instruction.kind, len(told))
             if number == len(told):
                 told.append(dump([instruction]).decode())

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import KeptBlocks, ranges
-from livepro.engines.translate.codecache.compiled_code import Made
+from livepro.engines.translate.codecache.compiled_code import Instructions, Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
@@ -22,6 +22,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ROOM_RECORDED,
     WINDOW_SHIFT,
 )
+from livepro.isa.kinds import Kinds
 from livepro.isa.x86_64.describe import describe
 from livepro.model import Instruction
 
@@ -45,17 +46,22 @@ class Text:
         """See `CodeText`."""
         return describe(code)
 
-    def described(self, shape: int) -> Instruction:
+    def instructions(self, at: Array, counts: Array, sizes: Array, kind_of: Kinds) -> Instructions:
         """See `CodeText`."""
-        return self.shapes.described(shape)
-
-    def instructions(self, at: Array, counts: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Of blocks at these offsets that have so many instructions the sizes (bytes) and shapes (rows) of
-        all of these."""
         total, table = int(counts.sum()), self.shapes
-        steps, shapes = np.zeros(total, np.uint8), np.zeros(total, np.int32)
-        table.kernels.shapes_of(self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes)
-        return steps, shapes
+        steps, shapes, code = (
+            np.zeros(total, np.uint8),
+            np.zeros(total, np.int32),
+            np.zeros(sizes.sum(), np.uint8),
+        )
+        table.kernels.shapes_of(
+            self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes, code
+        )
+        numbers = np.zeros(len(table), np.uint16)  # by shape
+        used = np.flatnonzero(np.bincount(shapes, minlength=1))
+        groups, instructions = table.described_all(used)
+        numbers[used] = np.array([kind_of.number(each) for each in instructions], np.uint16)[groups]
+        return Instructions(steps, numbers[shapes], code)
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an index on."""

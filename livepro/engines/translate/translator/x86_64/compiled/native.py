@@ -22,7 +22,7 @@ SPECIFICATIONS = {
     "enter": "i64 u8 u64 u64 i64 n i64.2 n n i64.2",
     "publish": "i32 i64.2 n",
     "measure_all": "u8 n u8",
-    "shapes_of": "u8 i64 i64 u64 u64 i32 u8 i32",
+    "shapes_of": "u8 i64 i64 u64 u64 i32 u8 i32 u8",
     "tell": "u8 i64 i64 u64 u64 i32 i64.2 i32.2 u8 u8 u8 i32 u8 i32 i64",
     "find_shape": "u8 n u64 u64 i64",
     "enter_shape": "u8 n u64 u64 i32 n n",

@@ -93,7 +93,7 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
     return live
 
 
-@njit(nogil=True)
+@njit(nogil=True, inline="always")
 def prepare(
     state,
     text,
@@ -160,7 +160,7 @@ def bound_late(state, text, at, end):
     return NOWHERE
 
 
-@njit(nogil=True)
+@njit(nogil=True, inline="always")
 def lay_out(
     state,
     image,
@@ -194,26 +194,6 @@ def lay_out(
 ):
     """Lay out the block at `pc` and, behind it, those that follow when no branch is taken; with a landing if
     it `lands`. Returns what came of the first block."""
-    status, n, counter, borrows, live = prepare(
-        state,
-        text,
-        present,
-        pc,
-        offsets,
-        shapes,
-        lows,
-        highs,
-        rows,
-        facts,
-        recorded,
-        places,
-        moved,
-        needs,
-        keys,
-        index,
-    )
-    if status != FINE:
-        return status
     begin = at = state[HOT] + 15 & -16
     first_field, first_row, cold = state[FIELDS], state[ROWS], state[COLD]
     if lands:
@@ -221,6 +201,29 @@ def lay_out(
         write_64(image, begin + 2, -(state[MODULE] + pc))
     block, done = pc, 0
     while True:
+        status, n, counter, borrows, live = prepare(
+            state,
+            text,
+            present,
+            block,
+            offsets,
+            shapes,
+            lows,
+            highs,
+            rows,
+            facts,
+            recorded,
+            places,
+            moved,
+            needs,
+            keys,
+            index,
+        )
+        if status != FINE:
+            if not done:
+                return status
+            falls = block
+            break
         start, slot, noted, literal = at, state[SLOT], state[FIELDS], state[COLD]
         end, field, leads, falls, pushed = emit(
             state,
@@ -269,26 +272,6 @@ def lay_out(
         if done == CHAIN or falls < 0 or falls >= state[SIZE] or at + state[ROOM] > state[HOT_END]:
             break
         if index[entry_of(state, keys, falls), FRAGMENT]:
-            break
-        status, n, counter, borrows, live = prepare(
-            state,
-            text,
-            present,
-            falls,
-            offsets,
-            shapes,
-            lows,
-            highs,
-            rows,
-            facts,
-            recorded,
-            places,
-            moved,
-            needs,
-            keys,
-            index,
-        )
-        if status != FINE:
             break
         block = falls
     if falls != NOWHERE:

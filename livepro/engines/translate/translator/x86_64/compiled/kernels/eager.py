@@ -73,65 +73,33 @@ def translate(
     follows them. What calls return to is not counted: where a call is executed, it is, too. Returns what came
     of the first. `again` are blocks (offset, whether it lands) that must wait for `needs`, `left` those for
     the translator in Python."""
-    status = FINE
-    if first >= 0:
-        status = lay_out(
-            state,
-            image,
-            first,
-            first_lands,
-            likely,
-            text,
-            present,
-            lows,
-            highs,
-            rows,
-            facts,
-            recorded,
-            places,
-            moved,
-            pieces,
-            bounds,
-            keys,
-            index,
-            links,
-            made,
-            fields,
-            stubs,
-            landings,
-            patches,
-            needs,
-            returns,
-            successors,
-            offsets,
-            shapes,
-        )
-        if status != FINE:
-            return status
+    pc, lands, asked = first, first_lands, first >= 0
     eager, next_one = state[BUDGET] > 0, 0
-    while eager and (state[RETURNS] or (next_one < state[SUCCESSORS] and state[BUDGET] > 0)):
-        lands = state[RETURNS] > 0
-        if lands:
-            state[RETURNS] -= 1
-            pc = returns[state[RETURNS]]
-        else:
-            pc = successors[next_one]
-            next_one += 1
-        at = entry_of(state, keys, pc)
-        if not has_room(state, keys, links, made, fields, stubs, landings):
-            break
-        if index[at, FRAGMENT]:
-            if lands and not index[at, LANDED]:
-                land(state, image, pc, pieces, bounds, keys, index, landings)
-            continue
-        if not lands:
-            state[BUDGET] -= 1
+    while True:
+        if not asked:
+            if eager and state[RETURNS]:
+                state[RETURNS] -= 1
+                pc, lands = returns[state[RETURNS]], True
+            elif eager and next_one < state[SUCCESSORS] and state[BUDGET] > 0:
+                pc, lands = successors[next_one], False
+                next_one += 1
+            else:
+                break
+            at = entry_of(state, keys, pc)
+            if not has_room(state, keys, links, made, fields, stubs, landings):
+                break
+            if index[at, FRAGMENT]:
+                if lands and not index[at, LANDED]:
+                    land(state, image, pc, pieces, bounds, keys, index, landings)
+                continue
+            if not lands:
+                state[BUDGET] -= 1
         came = lay_out(
             state,
             image,
             pc,
             lands,
-            False,
+            likely and asked,
             text,
             present,
             lows,
@@ -157,7 +125,11 @@ def translate(
             offsets,
             shapes,
         )
-        if came == WAIT and state[AGAIN] < len(again):
+        if asked:
+            if came != FINE:
+                return came
+            asked = False
+        elif came == WAIT and state[AGAIN] < len(again):
             n = state[AGAIN]
             again[n, 0], again[n, 1] = pc, 1 if lands else 0
             state[AGAIN] = n + 1
@@ -168,7 +140,7 @@ def translate(
     for i in range(next_one, state[SUCCESSORS]):
         successors[i - next_one] = successors[i]
     state[SUCCESSORS] -= next_one
-    return status
+    return FINE
 
 
 @njit(nogil=True)

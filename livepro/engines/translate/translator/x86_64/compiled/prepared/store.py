@@ -45,13 +45,17 @@ class Kept(NamedTuple):
 
 def nothing_learnt(places: int) -> Learnt:
     """No shapes, in a hashed table of so many places (a power of two)."""
-    table = (np.zeros(places, kind) for kind in (np.uint64, np.uint64, np.int32))
-    facts, recorded = (
-        np.zeros((0, tables.COLUMNS), np.int64),
-        np.zeros((0, tables.RECORDED_COLUMNS), np.int32),
+    return Learnt(
+        lows=np.zeros(places, np.uint64),
+        highs=np.zeros(places, np.uint64),
+        rows=np.zeros(places, np.int32),
+        facts=np.zeros((0, tables.COLUMNS), np.int64),
+        recorded=np.zeros((0, tables.RECORDED_COLUMNS), np.int32),
+        examples=np.zeros((0, _LONGEST), np.uint8),
+        lengths=np.zeros(0, np.uint8),
+        kinds=np.zeros(0, np.int32),
+        told=[],
     )
-    examples = np.zeros((0, _LONGEST), np.uint8)
-    return Learnt(*table, facts, recorded, examples, np.zeros(0, np.uint8), np.zeros(0, np.int32), [])
 
 
 COMPILED = Path(__file__).parents[1]
@@ -107,9 +111,8 @@ class ShapeStore:
         shaped = {each: arrays[each].reshape(rows, columns) for each, columns in _COLUMNS.items()}
         others = {each: arrays[each] for each in Learnt._fields if each not in (*_COLUMNS, "told")}
         told = arrays["told"].tobytes().decode().splitlines()
-        return Kept(
-            ObjectFile(arrays["code"].tobytes(), name, symbols), Learnt(**shaped, **others, told=told)
-        )
+        learnt = Learnt(**{**shaped, **others}, told=told)
+        return Kept(ObjectFile(arrays["code"].tobytes(), name, symbols), learnt)
 
     def write(self, kept: Kept) -> None:
         """Keep that."""
