@@ -9,11 +9,12 @@ import io
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
-from numba import carray, njit
+from numba import carray
 from numba.core import compiler, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import (
     enter,
     locate,
@@ -30,14 +31,14 @@ from livepro.engines.translate.translator.x86_64.compiled.native import SPECIFIC
 _TYPES = {"u8": types.uint8, "i32": types.int32, "i64": types.int64, "u64": types.uint64}
 
 
-@njit(nogil=True)
+@kernel
 def publish(words, patches, count):
     """Let branches lead where their patches say."""
     for i in range(count):
         words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store: threads run there
 
 
-@njit(nogil=True)
+@kernel
 def measure_all(text, at, out):
     """The sizes of as many instructions from an index on as there is room for."""
     for i in range(len(out)):
@@ -45,7 +46,7 @@ def measure_all(text, at, out):
         at += out[i]
 
 
-@njit(nogil=True)
+@kernel
 def shapes_of(text, offsets, counts, lows, highs, rows, steps, shapes, code):
     """The sizes and shapes of all instructions of blocks, and their bytes."""
     n = m = 0
@@ -63,13 +64,13 @@ def shapes_of(text, offsets, counts, lows, highs, rows, steps, shapes, code):
             n += 1
 
 
-@njit(nogil=True)
+@kernel
 def find_shape(text, at, lows, highs, found):
     """What `locate` finds."""
     found[0], found[1] = locate(text, at, lows, highs)
 
 
-@njit(nogil=True)
+@kernel
 def rehash_shapes(lows, highs, rows, new_lows, new_highs, new_rows):
     """Enter all shapes in a larger table."""
     for i in range(len(lows)):

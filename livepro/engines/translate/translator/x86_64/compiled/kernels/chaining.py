@@ -8,8 +8,7 @@ is in place, and known to the tracer.
 
 from __future__ import annotations
 
-from numba import njit
-
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import (
     ASK,
@@ -71,7 +70,7 @@ from livepro.engines.translate.translator.x86_64.facts import ALL
 _ALL = int(ALL)
 
 
-@njit(nogil=True)
+@kernel
 def live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index):
     """The flags that successors of a block may read; -1 if something must be read or learnt first."""
     live = 0
@@ -93,7 +92,7 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
     return live
 
 
-@njit(nogil=True, inline="always")
+@within
 def prepare(
     state,
     text,
@@ -144,7 +143,7 @@ def prepare(
     return FINE, n, counter, borrows, live
 
 
-@njit(nogil=True)
+@kernel
 def bound_late(state, text, at, end):
     """Where the instruction at an index leads to at first if it is an entry of a procedure linkage table that
     is bound when it is used: to what is behind it, which pushes its number (System V ABI, AMD64 supplement,
@@ -160,7 +159,7 @@ def bound_late(state, text, at, end):
     return NOWHERE
 
 
-@njit(nogil=True, inline="always")
+@within
 def lay_out(
     state,
     image,

@@ -10,8 +10,8 @@ translator in Python. Instructions of one shape are as long as each other.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FINE,
     INVALID,
@@ -93,7 +93,7 @@ _MAY_END = np.zeros(256, np.uint8)
 _MAY_END[[*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, 0xC2, 0xC3, 0xCC, 0xF1, 0xF4, 0xFF]] = 1
 
 
-@njit(nogil=True)
+@kernel
 def read_32(text, at):
     """The signed 32 bits at an index."""
     value = (
@@ -105,7 +105,7 @@ def read_32(text, at):
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@njit(nogil=True)
+@kernel
 def target_of(text, first, end, head):
     """Where the direct branch at `first` leads, whose displacement comes behind `head` bytes."""
     if end - first - head == 1:
@@ -114,7 +114,7 @@ def target_of(text, first, end, head):
     return end + read_32(text, end - 4)
 
 
-@njit(nogil=True)
+@kernel
 def measure(text, at):
     """The length of the instruction at an index, with (from bit 8 on, in bytes of 8 bits) the offset behind
     its ModR/M and SIB bytes, the size of its displacement, the size of its immediate, whether it is relative
@@ -228,7 +228,7 @@ def measure(text, at):
     )
 
 
-@njit(nogil=True)
+@kernel
 def shape(text, at, measured):
     """The shape of the instruction at an index, as two numbers of 64 bits."""
     head = measured >> 8 & 0xFF
@@ -242,7 +242,7 @@ def shape(text, at, measured):
     return low, high | np.uint64(head) << np.uint64(56)
 
 
-@njit(nogil=True)
+@kernel
 def place_of(lows, highs, low, high):
     """Where a shape is in the hashed table, or is to be put."""
     mask = len(lows) - 1
@@ -253,7 +253,7 @@ def place_of(lows, highs, low, high):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def locate(text, at, lows, highs):
     """What `measure` says of the instruction at an index, and where its shape is in the hashed table, or is
     to be put."""
@@ -262,14 +262,14 @@ def locate(text, at, lows, highs):
     return measured, place_of(lows, highs, low, high)
 
 
-@njit(nogil=True)
+@kernel
 def enter(text, at, lows, highs, rows, place, row):
     """Enter the shape of the instruction at an index at its place."""
     lows[place], highs[place] = shape(text, at, measure(text, at))
     rows[place] = row
 
 
-@njit(nogil=True)
+@within
 def decode(text, present, at, lows, highs, rows, facts, offsets, shapes, needs, counts):
     """Decode the basic block at an index: `offsets` of its instructions and of its end, their `shapes` (rows
     of `facts`). Returns (what came of it, instructions). What must be learnt, or read (as -1 - index), is
@@ -321,7 +321,7 @@ def decode(text, present, at, lows, highs, rows, facts, offsets, shapes, needs, 
         return PYTHON, n
 
 
-@njit(nogil=True)
+@kernel
 def live_in(text, present, at, lows, highs, rows, facts, needs, counts, everything):
     """The flags that the block at an index may read before it has overwritten them; -1 if something must be
     read or learnt first (`needs`)."""

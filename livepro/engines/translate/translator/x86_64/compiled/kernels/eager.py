@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.chaining import lay_out
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land
@@ -35,7 +34,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 
-@njit(nogil=True)
+@kernel
 def translate(
     state,
     image,
@@ -143,7 +142,7 @@ def translate(
     return FINE
 
 
-@njit(nogil=True)
+@kernel
 def has_room(state, keys, links, made, fields, stubs, landings):
     """Whether there is room for one more chain in all arrays and in the cache. (A block links and lands once
     or twice; there is room for as many patches as there are links.)"""

@@ -8,10 +8,9 @@ Indices of `image` are offsets in the cache, those of `text` offsets in the modu
 
 from __future__ import annotations
 
-from numba import njit
-
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import begin_record, record_before
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
@@ -88,7 +87,7 @@ SPILL, DEAD, ASK = 16, -1, -2
 read."""
 
 
-@njit(nogil=True)
+@kernel
 def place_counter(shapes, n, facts, live):
     """Before which instruction to count, and how (see `CounterEmitter`); `live` are the flags that successors
     may read, -1 if they have not been asked about: then how may be `ASK`."""
@@ -133,7 +132,7 @@ def place_counter(shapes, n, facts, live):
     return 0, SPILL
 
 
-@njit(nogil=True)
+@kernel
 def _move(image, at, to, register):
     """mov r64, r64"""
     image[at], image[at + 1] = 0x48 | register >> 3 << 2 | to >> 3, 0x89
@@ -141,7 +140,7 @@ def _move(image, at, to, register):
     return at + 3
 
 
-@njit(nogil=True)
+@kernel
 def count_allowed(state, image, at, pieces, bounds, fields, cell):
     """Count in rcx, or ask for an allowance."""
     begin = at
@@ -153,7 +152,7 @@ def count_allowed(state, image, at, pieces, bounds, fields, cell):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def ask(state, image, pieces, bounds, fields, slot):
     """Write where a block asks for an allowance, and let it lead there; returns the offset in the cache."""
     # (A thread that has run into a stop is right behind it, and not in the slow path.)
@@ -168,7 +167,7 @@ def ask(state, image, pieces, bounds, fields, slot):
     return begin
 
 
-@njit(nogil=True)
+@kernel
 def count(state, image, at, pieces, bounds, fields, borrows, cell):
     """The counter of a block, but for one that counts as it looks up where it leads."""
     if borrows == DEAD:
@@ -196,7 +195,7 @@ def count(state, image, at, pieces, bounds, fields, borrows, cell):
     return put(image, at, pieces, bounds, LOAD_RAX)
 
 
-@njit(nogil=True)
+@kernel
 def push_return(state, image, at, pieces, bounds, fields, offset):
     """Push the program's own return address."""
     address = state[MODULE] + offset
@@ -215,7 +214,7 @@ def push_return(state, image, at, pieces, bounds, fields, offset):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def relocate(state, image, at, fields, length, field, target):
     """Have a copy at `at`, whose operand's displacement is at `field` in it, name the module's offset
     `target`. False where that is too far."""
@@ -227,7 +226,7 @@ def relocate(state, image, at, fields, length, field, target):
     return True
 
 
-@njit(nogil=True)
+@kernel
 def load_target(state, image, at, text, begin, end, relative, fields):
     """mov rax, r/m64 with the operand of a jmp or call r/m64; -1 where that is too far away."""
     start, cursor, extension = at, begin, 0x48
@@ -257,7 +256,7 @@ def load_target(state, image, at, text, begin, end, relative, fields):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts):
     """Load the target of an indirect branch into rax and look it up; -1 where that cannot be."""
     cell = _COUNTERS + slot * 8
@@ -292,13 +291,13 @@ def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds,
     return at
 
 
-@njit(nogil=True)
+@kernel
 def pad(state, image, at, before, pieces, bounds):
     """Write what aligns a displacement `before` bytes behind; returns the index behind it."""
     return put(image, at, pieces, bounds, PADDING + (-(state[BASE] + at + before) & 3))
 
 
-@njit(nogil=True)
+@within
 def emit(
     state,
     image,

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ENTRIES,
     FRAGMENT,
+    INDEX_COLUMNS,
     LANDED,
     LINK,
     LINKS,
@@ -17,7 +18,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 
-@njit(nogil=True)
+@kernel
 def entry_of(state, keys, offset):
     """The entry of an offset, a new one if there is none (there must be room)."""
     mask = len(keys) - 1
@@ -32,17 +33,18 @@ def entry_of(state, keys, offset):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def rehash(state, keys, index, new_keys, new_index):
     """Put all entries into a larger table."""
     state[ENTRIES] = 0
     for i in range(len(keys)):
         if keys[i]:
             at = entry_of(state, new_keys, keys[i] >> 1)
-            new_index[at] = index[i]
+            for column in range(INDEX_COLUMNS):
+                new_index[at, column] = index[i, column]
 
 
-@njit(nogil=True)
+@kernel
 def take(state, keys, index, links, pcs, fragments, fields, targets, stub_targets, stubs, landed, size):
     """Enter what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
     `stub_targets`, addresses that have `landed`. All are offsets; links out of the module's `size` are the
@@ -62,7 +64,7 @@ def take(state, keys, index, links, pcs, fragments, fields, targets, stub_target
         index[entry_of(state, keys, landed[i]), LANDED] = 1
 
 
-@njit(nogil=True)
+@kernel
 def links_to(state, keys, index, offset):
     """The first of the branches that are to lead to an offset, plus 1 (0: there is none)."""
     return index[entry_of(state, keys, offset), LINK]

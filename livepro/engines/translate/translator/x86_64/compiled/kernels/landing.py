@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import write_32, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import BASE, BYTES, COLD, MODULE
 
@@ -18,7 +18,7 @@ _FAR_JUMP = 0x9090_0000_0002_25FF - (
 _REACH = 1 << 31
 
 
-@njit(nogil=True)
+@kernel
 def _lead(state, image, field, destination):
     """Write the displacement at an index, where no thread runs, so that it leads to an address."""
     distance = destination - (state[BASE] + field + 4)
@@ -32,7 +32,7 @@ def _lead(state, image, field, destination):
     write_32(image, field, distance)
 
 
-@njit(nogil=True)
+@kernel
 def enter(state, image, words, table, tails, miss, landings, count, otherwise, elsewhere):
     """Enter the first `count` landings: each is (offset of what lands, offset in the cache, whether it is
     being branched to), and goes on over the displacement `otherwise` bytes behind. `words` are the 64-bit

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import pad
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_32, write_64
@@ -29,7 +28,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 _STOP = 0xCC  # int3
 
 
-@njit(nogil=True)
+@kernel
 def link(state, image, field, target, keys, index, links, stubs, successors):
     """Let the branch whose displacement is at `field`, in code that nothing leads to yet, lead to the
     module's offset `target`."""
@@ -59,7 +58,7 @@ def link(state, image, field, target, keys, index, links, stubs, successors):
     write_32(image, field, stub - field - 4)
 
 
-@njit(nogil=True)
+@kernel
 def landed(state, pc, at, likely, keys, index, landings):
     """Take note of a landing for `pc`, which is at `at`."""
     n = state[LANDINGS]
@@ -68,7 +67,7 @@ def landed(state, pc, at, likely, keys, index, landings):
     index[entry_of(state, keys, pc), LANDED] = 1
 
 
-@njit(nogil=True)
+@kernel
 def land(state, image, pc, pieces, bounds, keys, index, landings):
     """Make a landing for `pc`, which has a fragment."""
     at = begin = state[COLD] + 15 & -16

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import (
     measure,
     place_of,
@@ -82,7 +82,7 @@ _REACH = 1 << 31
 NOWHERE = -(1 << 63)
 
 
-@njit(nogil=True)
+@kernel
 def _signed_at(text, at, size):
     """The signed number of some bytes at an index."""
     if size == 0:
@@ -94,7 +94,7 @@ def _signed_at(text, at, size):
     return value - (1 << bits) if size < 8 and value >> (bits - 1) & 1 else value
 
 
-@njit(nogil=True)
+@kernel
 def _registers(places, k):
     """The mask of the registers that an address needs."""
     mask = 0
@@ -105,7 +105,7 @@ def _registers(places, k):
     return mask
 
 
-@njit(nogil=True)
+@kernel
 def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs, counts):
     """See what is recorded of a block: `places`. Returns what came of it."""
     status = FINE
@@ -175,7 +175,7 @@ def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs,
     return FINE
 
 
-@njit(nogil=True)
+@kernel
 def _area(image, at, opcode, register, offset):
     """mov gs:[offset], r64 or the other way round; returns the index behind it, as all of these."""
     image[at], image[at + 1], image[at + 2] = 0x65, 0x48 | register >> 3 << 2, opcode
@@ -184,7 +184,7 @@ def _area(image, at, opcode, register, offset):
     return at + 9
 
 
-@njit(nogil=True)
+@kernel
 def _advance(image, at, register, amount):
     """lea r64, [r64 + amount]"""
     high, modrm = register >> 3, (register & 7) << 3 | register & 7
@@ -197,7 +197,7 @@ def _advance(image, at, register, amount):
     return at + 7
 
 
-@njit(nogil=True)
+@kernel
 def _store(image, at, register, pointer, displacement):
     """mov gs:[pointer + displacement], register"""
     image[at], image[at + 1], image[at + 2] = 0x65, 0x48 | register >> 3 << 2 | pointer >> 3, 0x89
@@ -210,7 +210,7 @@ def _store(image, at, register, pointer, displacement):
     return at + 8
 
 
-@njit(nogil=True)
+@kernel
 def _compute(state, image, at, fields, places, k, to):
     """lea to, [place], without its segment."""
     base, scaled, displacement = places[k, PLACE_BASE], places[k, PLACE_SCALED], places[k, DISPLACEMENT]
@@ -243,7 +243,7 @@ def _compute(state, image, at, fields, places, k, to):
     return at + 8
 
 
-@njit(nogil=True)
+@kernel
 def _add_segment(image, at, to, other):
     """rdfsbase other; lea to, [to + other]"""
     image[at], image[at + 1] = 0xF3, 0x48 | other >> 3
@@ -254,7 +254,7 @@ def _add_segment(image, at, to, other):
     return at + 5
 
 
-@njit(nogil=True)
+@kernel
 def _first_of(mask):
     """The lowest bit that is set."""
     n = 0
@@ -263,7 +263,7 @@ def _first_of(mask):
     return n
 
 
-@njit(nogil=True)
+@kernel
 def _free_at_start(shapes, n, facts):
     """Registers that a block overwrites before anything reads them or may fault."""
     read = free = 0
@@ -277,7 +277,7 @@ def _free_at_start(shapes, n, facts):
     return free
 
 
-@njit(nogil=True)
+@kernel
 def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, places, cell):
     """Begin a block's record, and count the block."""
     count, words = state[PLACES], state[WORDS]
@@ -325,7 +325,7 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
     return _area(image, at, _LOAD, _RCX, _SPILLED)
 
 
-@njit(nogil=True)
+@kernel
 def record_before(state, image, at, fields, places, first, last):
     """Put words into the record that was begun at the block's start: those of `places` from `first` to
     `last` that could not be told there."""
@@ -353,7 +353,7 @@ def record_before(state, image, at, fields, places, first, last):
     return _area(image, at, _LOAD, value, _VALUE_SPILLED)
 
 
-@njit(nogil=True)
+@kernel
 def tell(
     text, at, counts, lows, highs, rows, facts, recorded, steps, flows, accesses, sizes, kinds, words, to
 ):

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.tables import ADD_ONE, FIELDS
 
 _CELL = int(Field.CELL)
 
 
-@njit(nogil=True)
+@kernel
 def put(image, at, pieces, bounds, number):
     """Write a prepared piece of code; returns the index behind it."""
     for i in range(bounds[number], bounds[number + 1]):
@@ -21,7 +20,7 @@ def put(image, at, pieces, bounds, number):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def copied(image, at, text, begin, end):
     """Write the program's own bytes; returns the index behind them."""
     for i in range(begin, end):
@@ -30,21 +29,21 @@ def copied(image, at, text, begin, end):
     return at
 
 
-@njit(nogil=True)
+@kernel
 def write_32(image, at, value):
     """Write 32 bits, where no thread runs."""
     for i in range(4):
         image[at + i] = value >> 8 * i & 0xFF
 
 
-@njit(nogil=True)
+@kernel
 def write_64(image, at, value):
     """Write 64 bits, where no thread runs."""
     for i in range(8):
         image[at + i] = value >> 8 * i & 0xFF
 
 
-@njit(nogil=True)
+@kernel
 def note(state, fields, kind, at):
     """Take note of a field of a copy (`Emitted.fields`)."""
     n = state[FIELDS]
@@ -52,7 +51,7 @@ def note(state, fields, kind, at):
     state[FIELDS] = n + 1
 
 
-@njit(nogil=True)
+@kernel
 def add_one(state, image, at, pieces, bounds, fields, register, cell):
     """Count in a register that nobody needs, without touching flags."""
     begin = at
