@@ -296,6 +296,7 @@ def test_an_address_right_before_a_module_is_one_of_its_own() -> None:
 
 def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another version has compiled goes before this one compiles anything."""
+    shapes = shapes_of_none()
     monkeypatch.setattr(store, "place", lambda: tmp_path)
     kept = store.ShapeStore()
     assert kept.read() is None
@@ -303,7 +304,6 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     compiled = kept.read()  # and no shape has been learnt yet
     assert compiled is not None
     assert len(compiled.learnt.lengths) == 0
-    shapes = shapes_of_none()
     for at in range(3):
         shapes.learn(np.frombuffer(b"\x90\x48\x89\xc8".ljust(32, b"\0"), np.uint8), at)
     told = store.Kept(ObjectFile(b"code", "entry", ["NRT_Free"]), shapes.kept().learnt)

@@ -92,8 +92,8 @@ class Made(NamedTuple):
 
     `rows` are blocks, the first of them in slot `slot` (columns as in `Batch`); `fields` kinds and places;
     `links` fields and where they are to lead; `stubs` where they lead and where they are; `landings` for
-    what, where, and whether that is being branched to; `left` blocks for the translator in Python, and
-    whether they land. `size` are bytes.
+    what, where, and whether that is being branched to; `left` blocks for the translator in Python.
+    `size` are bytes.
     """
 
     slot: int

@@ -248,18 +248,18 @@ def capture(space: CodeCache, cache: Cache, describe: Callable[[bytes], Instruct
         if target not in space.registry.slots or not cache.serves(target)
     ]
     # The latest branched to come first: an early run's favourites make room for a later one's.
-    likely = [entry for entry in reversed(record.landings) if entry[3]]
-    others = [entry for entry in record.landings if not entry[3]]
+    landed = record.all_landings()
+    likely, others = landed[landed[:, 3] != 0][::-1], landed[landed[:, 3] == 0]
 
     def landings(which: int, origin: int, name: str) -> Array:
-        mine = [_offsets((entry[which] for entry in entries), origin) for entries in (likely, others)]
+        mine = [(entries[:, which] - origin).astype(np.int32) for entries in (likely, others)]
         if old is None:
             return np.concatenate(mine)
         before = getattr(old, name)
         return np.concatenate((mine[0], before[old.landing_likely], mine[1], before[~old.landing_likely]))
 
     before = np.zeros(0, bool) if old is None else old.landing_likely
-    flags = np.arange(len(before) + len(record.landings)) < len(likely) + int(before.sum())
+    flags = np.arange(len(before) + len(landed)) < len(likely) + int(before.sum())
     where = _origin(space, cache)
     return PersistedModule(
         hot=np.array([hot], np.int64),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.counting.counters import HALF
 from livepro.engines.translate.persist.module import number
 from livepro.engines.translate.translator.backend import Compiler, Emitter
-from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.emitted import Field, Landing
 from livepro.tracee import TracedProcess
 
 Array = npt.NDArray[np.int64]
@@ -52,6 +54,10 @@ class CompiledBuilder:
         self._emitter = emitter
         self._compiler = compiler
 
+    @cached_property
+    def _landing(self) -> Landing:
+        return self._emitter.landing(0)
+
     def translate(self, cache: Cache, pc: int, *, lands: bool, likely: bool, eager: int) -> bool:
         """Translate the block at `pc`, of the module of `cache`, and so many blocks that are likely to
         follow. False if the block is left to the translator in Python: nothing has been done then."""
@@ -85,7 +91,8 @@ class CompiledBuilder:
 
     def follow(self, cache: Cache, eager: int) -> None:
         """Translate what is likely to follow in the module of `cache`, so many blocks at most. What is left
-        to the translator in Python stays likely."""
+        to the translator in Python, a hundred times as slow, waits until a thread comes to it: of most such
+        blocks none does (`ud2`)."""
         pending, module, compiled = self._pending, cache.module, cache.compiled
         if module is None or compiled is None:
             return
@@ -93,7 +100,7 @@ class CompiledBuilder:
         mine = []
         for which in (pending.returns, pending.successors):
             mine.append([pc - start for pc in which if cache.serves(pc) and pc not in left])
-            which[:] = [pc for pc in which if not cache.serves(pc) or pc in left]
+            which[:] = [pc for pc in which if not cache.serves(pc)]
         if mine[0] or mine[1]:
             self._catch_up(cache, compiled)
             compiled.begin(eager, *mine)
@@ -153,7 +160,7 @@ class CompiledBuilder:
 
     def _enter(self, cache: Cache, compiled: CompiledCode, made: Made) -> None:
         """Enter what compiled code has made, then let it be reached."""
-        registry, memory, linker, record = self._registry, self._memory, self._linker, cache.record
+        registry, memory, linker = self._registry, self._memory, self._linker
         module, base = cache.module, cache.base
         assert module is not None
         if self._emitter.records and len(made.rows):
@@ -162,8 +169,7 @@ class CompiledBuilder:
         hot, cold = compiled.ends
         cache.hot, cache.cold = base + hot, base + cold
         memory.bytes += made.size
-        links = made.links + np.array((base, start))
-        record.made(made.fields + np.array((0, base)), links)
+        cache.record.made(made.fields, made.links)
         if len(rows):
             cache.batches.append(Batch(len(cache.blocks), made.slot, rows))
             starts = (rows[:, 1] + base).tolist()
@@ -177,19 +183,16 @@ class CompiledBuilder:
             targets, stubs = (made.stubs[:, 0] + start).tolist(), (made.stubs[:, 1] + base).tolist()
             cache.stubs.update(zip(targets, stubs, strict=True))
             linker.exits.update(zip(stubs, targets, strict=True))
-        outside = (made.links[:, 1] < 0) | (made.links[:, 1] >= module.end - start)
-        for field, target in links[outside].tolist():
-            linker.lead_out(cache, field, target)
+        outside = made.links[made.links[:, 1].astype(np.uint64) >= module.end - start]
+        for field, target in outside.tolist():
+            linker.lead_out(cache, field + base, target + start)
         # (Everything that a thread may meet there is known by now.)
         compiled.publish()
         if len(rows):
             linker.publish_outside(pcs)
         if len(made.landings):
             self._land(cache, compiled, made.landings)
-        returns, successors = self._pending.returns, self._pending.successors
-        for offset, lands in made.left.tolist():
-            (returns if lands else successors).append(offset + start)
-            cache.left.add(offset + start)
+        cache.left.update((made.left + start).tolist())
         self._seen(cache)
 
     def _number(self, cache: Cache, made: Made) -> None:
@@ -205,15 +208,12 @@ class CompiledBuilder:
 
     def _land(self, cache: Cache, compiled: CompiledCode, landings: Array) -> None:
         """Enter new landings in the lookup table."""
-        lookup, record, module = self._memory.lookup, cache.record, cache.module
+        lookup, module, code = self._memory.lookup, cache.module, self._landing
         assert module is not None
-        code = self._emitter.landing(0)
         elsewhere = compiled.land(lookup.table, lookup.tails, lookup.miss, code.otherwise)
         cache.cold = cache.base + compiled.ends[1]
         for field, at in elsewhere:
             self._memory.patch_at(field, at)
-        pcs, places = (landings[:, 0] + module.start).tolist(), landings[:, 1] + cache.base
-        lookup.landings.update(zip(pcs, places.tolist(), strict=True))
-        record.fields[Field.NEGATED] += (places + code.target).tolist()
-        ways, likely = (places + code.otherwise).tolist(), (landings[:, 2] != 0).tolist()
-        record.landings += zip(pcs, places.tolist(), ways, likely, strict=True)
+        pcs, places = (landings[:, 0] + module.start).tolist(), (landings[:, 1] + cache.base).tolist()
+        lookup.landings.update(zip(pcs, places, strict=True))
+        cache.record.landed(landings, code.target, code.otherwise)

@@ -146,7 +146,7 @@ class CompiledModule:
         self._patches = np.zeros((1 << 12, 2), np.int64)
         self._needs = np.zeros(_NEEDS, np.int64)
         self._returns, self._successors = np.zeros(_STACK, np.int64), np.zeros(_STACK, np.int64)
-        self._left, self._again = np.zeros((_STACK, 2), np.int64), np.zeros((_STACK, 2), np.int64)
+        self._left, self._again = np.zeros(_STACK, np.int64), np.zeros((_STACK, 2), np.int64)
         self._offsets, self._of_shape = np.zeros(MOST + 32, np.int64), np.zeros(MOST + 32, np.int64)
 
     def take(

@@ -14,7 +14,7 @@ _KINDS = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
 SPECIFICATIONS = {
     "translate": (
         "i64 u8 n b b u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 "
-        "i64.2 i64 i64 i64 i64.2 i64.2 i64 i64"
+        "i64.2 i64 i64 i64 i64 i64.2 i64 i64"
     ),
     "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64 n",
     "links_to": "i64 i64 i32.2 n",

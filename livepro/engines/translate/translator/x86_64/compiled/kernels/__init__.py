@@ -1,5 +1,7 @@
 """What numba compiles. It is imported to be compiled (`entries`): runs have the machine code."""
 
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 from numba import njit

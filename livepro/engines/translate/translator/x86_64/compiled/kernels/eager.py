@@ -133,9 +133,8 @@ def translate(
             again[n, 0], again[n, 1] = pc, 1 if lands else 0
             state[AGAIN] = n + 1
         elif came == PYTHON and state[LEFT] < len(left):
-            n = state[LEFT]
-            left[n, 0], left[n, 1] = pc, 1 if lands else 0
-            state[LEFT] = n + 1
+            left[state[LEFT]] = pc
+            state[LEFT] += 1
     for i in range(next_one, state[SUCCESSORS]):
         successors[i - next_one] = successors[i]
     state[SUCCESSORS] -= next_one
