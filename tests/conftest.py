@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -46,10 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """The tests that take longest come first (`long(seconds=...)`), so that workers end together; a part
     has some of the longest, some of the shortest."""
+    leave_some(items)
+    yield
 
     def seconds(item: pytest.Item) -> float:
         marker = item.get_closest_marker("long")
@@ -67,6 +71,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     config.hook.pytest_deselected(items=list(others))
     items[:] = [item for item in items if item not in others]
+
+
+def leave_some(items: Sequence[pytest.Item]) -> None:
+    """Of the cases of a test with `some(n)` n are ordinary ones, evenly spread; the others take long. (Where
+    n has no divisor in common with how many there are, all values of all parameters come up.)"""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("some") and not item.get_closest_marker("long"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("some")
+        assert marker is not None
+        (ordinary,) = marker.args
+        for number, item in enumerate(group):
+            if number * ordinary % len(group) >= ordinary:
+                item.add_marker("long")
 
 
 @pytest.hookimpl(optionalhook=True)

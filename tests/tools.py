@@ -21,9 +21,9 @@ def needed(program: str, package: str, *, in_ci: bool = True) -> str:
     pytest.skip(reason)
 
 
-DAYS = 4
+DAYS = 6
 """In CI a test that takes long runs each so many days, and so does each on the emulated machine: all of them
-together take two hours and a half on a slow machine with two processors."""
+together take three hours on a slow machine with two processors."""
 
 
 def turn(parts: int) -> int:

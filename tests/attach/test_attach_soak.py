@@ -21,6 +21,7 @@ from fixtures import Builder
 SEED = 1
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["cpython", "java-g1", "shell", "waits", "server"])
 def test_attached_to_again_and_again(name: str, tmp_path: Path) -> None:
     rounds = Rounds(tmp_path)

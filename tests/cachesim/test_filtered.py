@@ -89,6 +89,7 @@ def told(
     return done.returncode, done.stdout, results
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("shape", ["", SMALL], ids=["usual", "small"])
 @pytest.mark.parametrize("fixture", fixtures())
 def test_what_hits_anyway_is_not_missed(

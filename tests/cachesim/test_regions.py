@@ -73,6 +73,7 @@ NUMBERS = [
 """Regions, what there is in them (`EVENTS`), and how many writes."""
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize(
     ("engine", "where", "wanted", "writes"),
     [(engine, *row) for row in NUMBERS for engine in ("translate", "block" if "count" in row[0] else "step")],

@@ -43,6 +43,7 @@ def measure(
     return done.stdout, json.loads(report.read_text())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["translate", "block", "step"])
 def test_children_of_a_full_table(builder: Builder, engine: str, tmp_path: Path) -> None:
     """Children of a program that can open no more files run, and are counted: livepro lets it open one more

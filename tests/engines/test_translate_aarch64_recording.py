@@ -193,6 +193,7 @@ def test_a_full_chunk_stops(behind: int, tmp_path: Path) -> None:
     assert [machine.word(AREA + at + 8 * n) for n in range(3)] == [0, MEMORY + 64, MEMORY + 64]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_effects_are_at_least_those_that_there_are(seed: int) -> None:
     """Of random instructions, by what a processor does with them: no register changes of which it is not

@@ -140,6 +140,7 @@ def ways(name: str) -> list[str]:
     return [way for way in WAYS if name != "self_loops" or "recorded" not in way]
 
 
+@pytest.mark.some(17)
 @pytest.mark.parametrize(("name", "way"), [(name, way) for name in PROGRAMS for way in ways(name)])
 def test_each_place_is_known(name: str, way: str, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "allowances" and not X86_64:

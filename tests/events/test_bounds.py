@@ -113,6 +113,7 @@ def test_of_spans(seed: int) -> None:
         assert noting.branches == wanted, (begin, end, first, second)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_of_records(seed: int, tmp_path: Path) -> None:
     chunks, regions, found = drawn(seed)

@@ -103,6 +103,7 @@ class Commands(threading.Thread):
             self.given.append(given)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))]
 )

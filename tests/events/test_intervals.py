@@ -77,6 +77,7 @@ def intervals(result: RunResult) -> list[list[tuple[int, dict[int, int]]]]:
     ]
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("engine", ["step", "block", "translate"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_they_are_those_that_engines_count(name: str, engine: str, builder: Builder) -> None:

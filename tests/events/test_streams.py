@@ -91,6 +91,7 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
     assert small["chunks"] >= translated["chunks"]
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("fixture", fixtures(long=False))
 def test_streams_are_equal(fixture: Fixture, builder: Builder, tmp_path: Path) -> None:
     compare(fixture, builder, tmp_path)

@@ -106,6 +106,7 @@ def compare(
         assert (counted, found) == (end - skip, [row for row in wanted if row[0] >= 0]), (skip, count, turn)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("fixture", windows(long=False))
 def test_windows(fixture: Fixture, builder: Builder, kernel: Kernel, tmp_path: Path) -> None:
     compare(ENGINES[-1], fixture, builder, kernel, tmp_path, 6)

@@ -42,6 +42,7 @@ def instructions(made: Assembled) -> list[Instruction]:
 # -- the engines
 
 
+@pytest.mark.some(11)
 @pytest.mark.parametrize("place", PLACEMENTS, ids=lambda place: f"{place.kind}-{place.base:x}")
 @pytest.mark.parametrize("engine", available_engines())
 def test_engine_agrees_with_native_run_and_with_stepping(
@@ -54,6 +55,7 @@ def test_engine_agrees_with_native_run_and_with_stepping(
     assert campaign.instructions["step"] == campaign.instructions[engine] > 40 * 100
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("place", PLACEMENTS, ids=lambda place: f"{place.kind}-{place.base:x}")
 def test_fast_engines_agree_on_many_sequences(place: Placement, tmp_path: Path) -> None:
     campaign = Campaign({name: UnderEngine(name) for name in FAST}, tmp_path, shrink_seconds=15)

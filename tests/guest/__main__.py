@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="all tests, also the longest (without: in CI a fourth of the others)",
+        help="all tests, also the longest (without: in CI a sixth of the others)",
     )
     parser.add_argument(
         "--part", choices=[part.name for part in PARTS], action="append", help="of the tests only these"

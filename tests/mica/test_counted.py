@@ -80,6 +80,7 @@ def itypes(part: Any) -> Any:
     return part["instructions"], part["events"], part["values"]["itypes"]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("fixture", "dialect"), fixtures())
 def test_counts_say_what_the_stream_does(
     fixture: Fixture, dialect: str, builder: Builder, tmp_path: Path

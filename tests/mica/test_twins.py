@@ -132,6 +132,7 @@ def one(seed: int, known: StreamBlocks, room: int = 1 << 15) -> None:
     compare(known, chunks, asked, room)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("dialect", list(MicaDialect))
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("size", [0, 6])

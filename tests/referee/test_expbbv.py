@@ -78,6 +78,7 @@ def test_referee_confirms_the_proof(fixture: Fixture, builder: Builder) -> None:
     assert verdict.fldcw == fixture.fldcw
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("fixture", freestanding(), ids=lambda fixture: fixture.name)
 def test_step_agrees(fixture: Fixture, variant: str, builder: Builder, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_points_are_parts_of_the_whole(builder: Builder, tmp_path: Path) -> None
     assert champsim((tmp_path / "part.champsim").read_bytes()) == whole[5:104]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ["step", "translate"])
 @pytest.mark.parametrize(
     ("start", "stop", "more"), [("5", "9", []), ("3", "", ["--skip", "7", "--count", "100"]), ("", "4", [])]
