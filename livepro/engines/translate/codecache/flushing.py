@@ -53,9 +53,9 @@ class Flusher:
         self._forget = forget
 
     def has_room_for(self, blocks: int, size: int) -> bool:
-        """Whether so many blocks and bytes leave half of what there is in all."""
-        bytes_, cells = self._limits
-        return (self._memory.bytes + size) * 2 <= bytes_ and (len(self._registry.cells) + blocks) * 2 <= cells
+        """Whether so many blocks and bytes leave a quarter of what there is in all."""
+        bytes_, cells = ((limit - limit // 4) for limit in self._limits)
+        return self._memory.bytes + size <= bytes_ and len(self._registry.cells) + blocks <= cells
 
     @property
     def full(self) -> bool:

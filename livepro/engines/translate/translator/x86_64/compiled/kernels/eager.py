@@ -69,14 +69,14 @@ def translate(
     shapes,
 ):
     """Translate the block at `first` (-1: none) and, eagerly, `state[BUDGET]` likely successors and what
-    follows them. What calls return to is not counted: where a call is executed, it is, too. Returns what came
-    of the first. `again` are blocks (offset, whether it lands) that must wait for `needs`, `left` those for
-    the translator in Python."""
+    follows them. What calls return to on the way from the first is not counted: where a call is executed, it
+    is, too. Returns what came of the first. `again` are blocks (offset, whether it lands) that must wait for
+    `needs`, `left` those for the translator in Python."""
     pc, lands, asked = first, first_lands, first >= 0
     eager, next_one = state[BUDGET] > 0, 0
     while True:
         if not asked:
-            if eager and state[RETURNS]:
+            if eager and state[RETURNS] and (next_one == 0 or state[BUDGET] > 0):
                 state[RETURNS] -= 1
                 pc, lands = returns[state[RETURNS]], True
             elif eager and next_one < state[SUCCESSORS] and state[BUDGET] > 0:
@@ -91,7 +91,7 @@ def translate(
                 if lands and not index[at, LANDED]:
                     land(state, image, pc, pieces, bounds, keys, index, landings)
                 continue
-            if not lands:
+            if next_one:
                 state[BUDGET] -= 1
         came = lay_out(
             state,
