@@ -24,10 +24,10 @@ from livepro.tracee import TracedProcess
 
 # Measured with nothing kept (CPython's start, ls, gzip, a JVM's start), all translated in Python: EAGER 0
 # takes 18 % longer, 40 8 %, of 3 to 20 none is best for all; of _CHAIN 1 takes 2 % longer, 3 to 12 are alike.
-# By compiled code EAGER 6, 10 and 20 make 4,600, 4,000 and 3,500 stops of CPython's start and 57,000,
-# 60,000 and 65,000 blocks, of rustc 32,000, 28,000 and 25,000 stops and 635,000, 705,000 and 837,000, in about
-# the same time; blocks that nobody executes are in the way when they have been kept. (What calls return to is
-# not counted there.)
+# By compiled code EAGER 6, 10 and 20 make 4,600, 4,000 and 3,500 stops of CPython's start and 57,000, 60,000
+# and 65,000 blocks; of rustc 32,000, 28,000 and 25,000 stops and 635,000, 705,000 and 837,000 blocks, in as
+# much time; blocks that nobody executes are in the way when they have been kept. (What calls return to is not
+# counted there.)
 _CHAIN = 6  # blocks laid out in a row at a miss
 EAGER = 10  # blocks translated at a miss, besides
 
