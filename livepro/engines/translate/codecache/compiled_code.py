@@ -130,8 +130,8 @@ class CompiledCode(Protocol):
         """The fields of all branches that are to lead to an offset in the module."""
 
     def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
-        """Begin anew: these offsets are likely to follow (the last of them first), and whatever follows them;
-        so many blocks are to be translated at most."""
+        """Begin anew: these offsets are likely to follow (the last return first, the first successor), and
+        whatever follows them; so many blocks are to be translated at most."""
 
     def run(
         self, pc: int, slot: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool

@@ -24,32 +24,29 @@ class Meanings:
         self._restored: dict[int, Instruction] = {}
         self._asked: dict[int, Instruction] = {}
 
-    def of(self, row: int, example: Callable[[int], bytes]) -> Instruction:
-        """What an encoding of a row's shape means, equal for all of them but for the encoding itself;
-        `example` gives one of them."""
-        if row < len(self._kinds):
-            return self._of_kind(int(self._kinds[row]))
+    def of(self, rows: Array, example: Callable[[int], bytes]) -> tuple[Array, list[Instruction]]:
+        """What encodings of these rows' shapes mean, equal for all of one but for the encoding itself: for
+        each row which of the instructions it is (int64), and these. `example` gives an encoding of one."""
+        known = rows < len(self._kinds)
+        kinds, groups = np.unique(self._kinds[rows[known]], return_inverse=True)
+        others = rows[~known].tolist()
+        out = np.zeros(len(rows), np.int64)
+        out[known], out[~known] = groups, np.arange(len(kinds), len(kinds) + len(others))
+        return out, [*map(self._of_kind, kinds.tolist()), *(self._ask(row, example) for row in others)]
+
+    def _of_kind(self, kind: int) -> Instruction:
+        known = self._restored.get(kind)
+        if known is None:
+            known = self._restored[kind] = restore(parse(self._told[kind])[0])
+        return known
+
+    def _ask(self, row: int, example: Callable[[int], bytes]) -> Instruction:
         known = self._asked.get(row)
         if known is None:
             # To import what describes takes longer than a small program's blocks.
             from livepro.isa.x86_64.describe import describe
 
             known = self._asked[row] = describe(example(row))
-        return known
-
-    def of_all(self, rows: Array, example: Callable[[int], bytes]) -> tuple[Array, list[Instruction]]:
-        """The same for many rows: for each which of the instructions it is (int64), and these."""
-        known = rows < len(self._kinds)
-        kinds, groups = np.unique(self._kinds[rows[known]], return_inverse=True)
-        others = rows[~known].tolist()
-        out = np.zeros(len(rows), np.int64)
-        out[known], out[~known] = groups, np.arange(len(kinds), len(kinds) + len(others))
-        return out, [*map(self._of_kind, kinds.tolist()), *(self.of(row, example) for row in others)]
-
-    def _of_kind(self, kind: int) -> Instruction:
-        known = self._restored.get(kind)
-        if known is None:
-            known = self._restored[kind] = restore(parse(self._told[kind])[0])
         return known
 
     def kept(self, examples: Sequence[bytes]) -> tuple[Array, list[str]]:
@@ -60,7 +57,7 @@ class Meanings:
         known = len(self._kinds)
         kinds[:known] = self._kinds
         for row in range(known, len(examples)):
-            instruction = self.of(row, examples.__getitem__)
+            instruction = self._ask(row, examples.__getitem__)
             number = numbers.setdefault(instruction.kind, len(told))
             if number == len(told):
                 told.append(dump([instruction]).decode())

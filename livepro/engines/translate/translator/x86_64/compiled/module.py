@@ -59,7 +59,7 @@ class Text:
         )
         numbers = np.zeros(len(table), np.uint16)  # by shape
         used = np.flatnonzero(np.bincount(shapes, minlength=1))
-        groups, instructions = table.described_all(used)
+        groups, instructions = table.described(used)
         numbers[used] = np.array([kind_of.number(each) for each in instructions], np.uint16)[groups]
         return Instructions(steps, numbers[shapes], code)
 

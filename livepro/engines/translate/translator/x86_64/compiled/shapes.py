@@ -79,13 +79,10 @@ class ShapeTable:
         """An encoding of a shape."""
         return self._examples[row, : self._lengths[row]].tobytes()
 
-    def described(self, row: int) -> Instruction:
-        """What an encoding of a shape means, equal for all of them but for the encoding itself."""
-        return self._meanings.of(row, self.example)
-
-    def described_all(self, rows: np.ndarray) -> tuple[np.ndarray, list[Instruction]]:
-        """The same for many: for each row which of the instructions it is (int64), and these."""
-        return self._meanings.of_all(rows, self.example)
+    def described(self, rows: np.ndarray) -> tuple[np.ndarray, list[Instruction]]:
+        """What encodings of these shapes mean, equal for all of one but for the encoding itself: for each row
+        which of the instructions it is (int64), and these."""
+        return self._meanings.of(rows, self.example)
 
     def locate(self, text: np.ndarray, at: int) -> tuple[int, int]:
         """What there is to measure of the instruction at an index (see `decoding.measure`), and where its
