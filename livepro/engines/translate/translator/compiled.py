@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from livepro.engines.translate.counting.counters import HALF
 from livepro.engines.translate.persist.module import number
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.emitted import Field, Landing
+from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 Array = npt.NDArray[np.int64]
@@ -116,11 +118,8 @@ class CompiledBuilder:
         image = np.frombuffer(cache.map, np.uint8)
         compiled: CompiledCode = compiler.module(cache.text, cache.base, image, self._emitter, low=low)
         registry, start, base = self._registry, module.start, cache.base
-        pcs, slots = (np.fromiter(of, np.int64) for of in (registry.slots, registry.slots.values()))
-        mine = (pcs >= start) & (pcs < module.end)
-        fragments = np.array([registry.starts[slot] for slot in slots[mine].tolist()], np.int64)
-        landed = np.fromiter(self._memory.lookup.landings, np.int64)
-        landed = landed[(landed >= start) & (landed < module.end)]
+        pcs, landed = _within(module, registry.slots), _within(module, self._memory.lookup.landings)
+        fragments = np.array([registry.starts[registry.slots[pc]] for pc in pcs.tolist()], np.int64)
         links = cache.record.all_links()
         fields, targets = links[:, 0] - base, links[:, 1] - start
         if cache.persisted is not None:
@@ -128,7 +127,7 @@ class CompiledBuilder:
             targets = np.concatenate((cache.persisted.link_targets.astype(np.int64), targets))
         stubs = np.array(list(cache.stubs.items()), np.int64).reshape(-1, 2)
         compiled.take(
-            *(pcs[mine] - start, fragments - base, fields, targets),
+            *(pcs - start, fragments - base, fields, targets),
             *(stubs[:, 0] - start, stubs[:, 1] - base, landed - start),
         )
         cache.compiled = compiled
@@ -219,3 +218,9 @@ class CompiledBuilder:
         pcs, places = (landings[:, 0] + module.start).tolist(), (landings[:, 1] + cache.base).tolist()
         lookup.landings.update(zip(pcs, places, strict=True))
         cache.record.landed(landings, code.target, code.otherwise)
+
+
+def _within(module: Mapping, addresses: Collection[int]) -> Array:
+    """Those of the program's addresses that are in a module."""
+    all_ = np.fromiter(addresses, np.int64, len(addresses))
+    return all_[(all_ >= module.start) & (all_ < module.end)]
