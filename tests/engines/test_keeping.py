@@ -60,6 +60,9 @@ def test_only_growth_is_worth_writing(tmp_path: Path) -> None:
     store.write("k", persisted(1024))
     assert not store.wants("k", 1026)
     assert store.wants("k", 1027)
+    store.write("k", persisted(1 << 18))
+    assert not store.wants("k", (1 << 18) + (1 << 12))
+    assert store.wants("k", (1 << 18) + (1 << 12) + 1)
 
 
 def test_a_module_goes_to_another_place() -> None:

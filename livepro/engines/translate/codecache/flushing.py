@@ -53,8 +53,8 @@ class Flusher:
         self._forget = forget
 
     def has_room_for(self, blocks: int, size: int) -> bool:
-        """Whether so many blocks and bytes leave a quarter of what there is in all."""
-        bytes_, cells = ((limit - limit // 4) for limit in self._limits)
+        """Whether so many blocks and bytes leave room for others: a sixteenth of what there is in all."""
+        bytes_, cells = ((limit - limit // 16) for limit in self._limits)
         return self._memory.bytes + size <= bytes_ and len(self._registry.cells) + blocks <= cells
 
     @property

@@ -37,6 +37,9 @@ from livepro.model.arrays import distinct
 _MEBIBYTE = 1 << 20
 _REACH = 1 << 31
 _LATELY = 64  # modules that are at hand once they have been read: many processes have the same
+_SMALL_GROWTH, _GROWTH, _LARGE = 512, 64, 1 << 17
+"""What has grown is kept again from one block in so many on; of modules with many blocks that takes seconds,
+more than it takes to translate some of them anew."""
 _STUB = 32  # bytes at most that a branch which leads out of a module may need: a stub, or a jump far away
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
 _FILTERED = 40  # the same where the event stream is filtered: slow paths for each access
@@ -107,7 +110,7 @@ class PersistedCache:
     def wants(self, key: str, blocks: int) -> bool:
         """Whether a persisted of so many blocks is worth writing over what is kept."""
         kept = self._known.get(key, 0)
-        return blocks - kept > kept // 512
+        return blocks - kept > kept // (_SMALL_GROWTH if kept < _LARGE else _GROWTH)
 
     def write(self, key: str, persisted: PersistedModule) -> None:
         """Keep a persisted, if it can be written."""
