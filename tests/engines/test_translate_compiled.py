@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import random
@@ -213,6 +214,40 @@ def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_pa
     assert told is not None
     assert int(told[1]) > 1000
     assert (int(told[2]), int(told[3])) == (0, 0), done.stdout
+
+
+def test_what_is_dropped_stays_counted(tmp_path: Path) -> None:
+    """Where the code cache is too small for what compiled code has made of perl, which does the same at the
+    same addresses: all is dropped several times."""
+    needed("perl", "perl")
+    needed("setarch", "util-linux")
+    made = "my $s = 0; for my $i (1 .. 20000) { $s += $i % 7; $h{$i % 50} .= 'x' } print $s"
+    command = [
+        sys.executable,
+        "-m",
+        "livepro",
+        "run",
+        "--stats",
+        "--no-cache",
+        "--json",
+        str(tmp_path / "json"),
+    ]
+    found = []
+    for options in ([], ["--cache-size", "400K"]):
+        done = subprocess.run(
+            ["setarch", "-R", *command, *options, "--", "perl", "-e", made],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=True,
+            env={**os.environ, "PERL_HASH_SEED": "0", "LC_ALL": "C"},
+        )
+        flushes = re.search(r"^ +flushes +(\d+)$", done.stdout + done.stderr, re.MULTILINE)
+        assert flushes is not None
+        report = json.loads((tmp_path / "json").read_text())
+        assert done.stdout.startswith("59998")
+        found.append((int(flushes[1]) > 1, report["instructions"]))
+    assert found == [(False, found[0][1]), (True, found[0][1])]
 
 
 def module_of(code: bytes) -> CompiledModule:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate import layout
-from livepro.engines.translate.codecache.compiled_code import Batch, CodeText, CompiledCode, batch_of
+from livepro.engines.translate.codecache.compiled_code import (
+    Batch,
+    CodeText,
+    CompiledCode,
+    all_made,
+    batch_of,
+    pieces,
+)
 from livepro.engines.translate.codecache.fragment import Fragment, Place
 from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.memory import SharedFile
@@ -224,6 +232,17 @@ class Cache:
         offset, size = int(known[0]), int(known[4])
         code = self.text.code[offset : offset + size].tobytes()
         return offset + self.module.start, code, self.text.steps(offset, int(known[3]))
+
+    def all_made(self) -> Iterable[tuple[int, int, bytes]]:
+        """The slots, addresses and bytes of all blocks that compiled code has made."""
+        made = all_made(self.batches)
+        if made is None:
+            return ()
+        assert self.module is not None
+        assert self.text is not None
+        offsets, sizes = made.blocks[:, 0], made.blocks[:, 4]
+        codes = pieces(self.text.code[ranges(offsets, sizes)], sizes)
+        return zip(made.slots.tolist(), (offsets + self.module.start).tolist(), codes, strict=True)
 
     def _bytes_of(self, row: int) -> int:
         """The bytes of a fragment that has not been looked into."""

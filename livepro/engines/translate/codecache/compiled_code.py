@@ -58,6 +58,12 @@ def all_made(batches: Sequence[Batch]) -> AllMade | None:
     return AllMade(rows, slots, blocks)
 
 
+def pieces(data: npt.NDArray[np.uint8], sizes: Array) -> list[bytes]:
+    """Consecutive pieces of these sizes."""
+    text, ends = data.tobytes(), np.cumsum(sizes)
+    return [text[begin:end] for begin, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
+
+
 class Instructions(NamedTuple):
     """Of all instructions of some blocks the sizes in bytes (uint8), the numbers of their kinds (uint16) and
     their bytes (uint8)."""

@@ -356,9 +356,13 @@ class BlockRegistry:
     def remember(self) -> None:
         """Let blocks that will be translated again have the slots that they had."""
         further = set(self.unrolled.pairs()[0].tolist())
+        for cache in self._memory.caches.all:
+            for slot, pc, code in cache.all_made():
+                if isinstance(self._blocks[slot], int):
+                    self._known[pc, code, self._maker(slot, pc)] = slot
         for slot in self.cells.slots().tolist():
             block = self._blocks[slot]
-            if block is not None and slot not in further:
+            if block is not None and not isinstance(block, int) and slot not in further:
                 pc, code, _ = self.parts(slot)
                 self._known[pc, code, self._maker(slot, pc)] = slot
         for cache in self._memory.caches.all:

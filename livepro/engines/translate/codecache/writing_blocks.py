@@ -11,7 +11,7 @@ import numpy.typing as npt
 from livepro.engines.recording import BlockStore
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import all_made
+from livepro.engines.translate.codecache.compiled_code import all_made, pieces
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
 
@@ -60,7 +60,7 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
         missing[places] = False
         offsets, lengths, sizes = (rows[:, column].copy() for column in (0, 3, 4))
         told = cache.text.instructions(offsets, lengths, sizes, kind_of)
-        steps, code = _cut(told.steps, lengths), _cut(told.code, sizes)
+        steps, code = pieces(told.steps, lengths), pieces(told.code, sizes)
         parts.append(_Part(places, offsets + cache.module.start, code, steps, lengths, told.kinds))
     assert kind_of is not None
     rest = np.flatnonzero(missing)
@@ -97,9 +97,3 @@ class _Part(NamedTuple):
     steps: list[bytes]
     lengths: Array
     kinds: npt.NDArray[np.uint16]
-
-
-def _cut(data: npt.NDArray[np.uint8], sizes: Array) -> list[bytes]:
-    """Consecutive pieces of these sizes."""
-    text, ends = data.tobytes(), np.cumsum(sizes)
-    return [text[begin:end] for begin, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
