@@ -32,10 +32,8 @@ def prepare() -> int:
     from livepro.engines.translate.translator.x86_64.compiled.prepared.loading import loaded
     from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
     from livepro.engines.translate.translator.x86_64.emitter import Emitter
-    from livepro.isa.kinds import Kinds
-    from livepro.isa.x86_64.describe import describe
 
-    emitter, store, kinds = Emitter(1 << 20, {}, Countdown.NONE), ShapeStore(), Kinds(describe)
+    emitter, store = Emitter(1 << 20, {}, Countdown.NONE), ShapeStore()
     shapes = loaded(store, store.read())
     for path, start, size, offset in _libraries():
         code = Path(path).read_bytes()[offset : offset + size].ljust(size, b"\0")
@@ -58,16 +56,11 @@ def prepare() -> int:
                     slot += len(made.rows)
                     module.publish()
                     module.land(table, tails, start, emitter.landing(0).otherwise)
-                    at, counts, sizes = (made.rows[:, column].copy() for column in (0, 3, 4))
-                    text.instructions(at, counts, sizes, kinds)
-                    text.told(at, counts, sizes)
                     pc = -1
                 if not module.prepare(lambda at, n: code[at - start : at - start + n]):  # noqa: B023 - at once
                     break
             if cold > _ROOM - (1 << 20) or hot > _ROOM // 2 - (1 << 20):
                 break
-        module.links_to(0)
-        text.steps(0, 1)
     store.write(shapes.kept())
     return len(shapes)
 
