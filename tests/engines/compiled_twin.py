@@ -1,7 +1,7 @@
 """Runs a command with all that compiled code can translate translated by it, and translates each block
 again in Python, when the program has ended: prints how many there were, and those that differ.
 
-    compiled_twin.py [--record | --intervals] DIRECTORY COMMAND [ARGS...]
+    compiled_twin.py [--record | --intervals | --dropping | --unkept] DIRECTORY COMMAND [ARGS...]
 """
 
 from __future__ import annotations
@@ -88,17 +88,22 @@ def check_links(space: CodeCache, cache: Cache) -> None:
 def main(directory: str, *command: str) -> None:
     """See above."""
     analyses: tuple[str, ...] = ()
-    size = 0
+    size, cache_size, kept = 0, None, True
     if directory == "--record":
         analyses, (directory, *command) = ("split",), command
     elif directory == "--intervals":
         size, (directory, *command) = 20_000_000, command
+    elif directory == "--dropping":
+        cache_size, (directory, *command) = 1_000_000, command
+    elif directory == "--unkept":
+        kept, (directory, *command) = False, command
     compile_always()
     ended = TranslateEngine.process_ended
 
     def process_ended(self: TranslateEngine, process: Any) -> None:
         space = self.table.spaces.get(process)
         if space is not None:
+            seen["again"] += space.flusher.flushes > 1 and not space.registry.cells.original
             for cache in space.memory.caches.all:
                 if cache.batches:
                     compare(space, cache)
@@ -109,12 +114,15 @@ def main(directory: str, *command: str) -> None:
     result = livepro.run(
         command,
         engine="translate",
-        cache=directory,
+        cache=directory if kept else False,
         analyses=analyses,
         interval_size=size,
+        cache_size=cache_size,
     )
     if size and seen["out of the way"] != seen["same"]:
         sys.exit("not all of them have a slow path")
+    if cache_size and not seen["again"]:
+        sys.exit("nothing has been dropped")
     print(seen["same"], "the same", seen["different"], "different", seen["astray"], "astray")
     sys.exit(result.exit)
 

@@ -16,7 +16,7 @@ from fixtures import Builder
 from livepro.engines.translate import layout
 from livepro.engines.translate.counting.allowances import EVENLY, FEW, LARGEST_CHUNK, AllowingCounters
 from livepro.engines.translate.counting.budget import ENDLESS, INTERVAL, SHARE, Budget
-from livepro.engines.translate.counting.counters import HALVES, Cells
+from livepro.engines.translate.counting.counters import PARTS, Cells
 from livepro.engines.translate.engine import TranslateEngine
 from livepro.engines.translate.translator.unrolled import Unrolled
 
@@ -74,7 +74,7 @@ class Blocks:
     """Stands for a space of blocks of so many instructions, and carries out what their copies do."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        self.cells = Cells(HALVES[0], original=True)
+        self.cells = Cells(PARTS[0], original=True)
         self.counting = (self.cells,)
         self.unrolled = Unrolled()
         self._lengths = np.array(lengths)

@@ -180,12 +180,24 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
         ["/bin/ls", "-l", "/"],
         ["--record", "/bin/ls", "-l", "/"],
         ["--intervals", "/bin/ls", "-l", "/"],
+        ["--unkept", "/bin/ls", "-l", "/"],
+        ["--dropping", sys.executable, "-S", "-c", "import json"],
         pytest.param(["--record", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param(["--intervals", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param([sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param(["gcc", "-O2", "-S", "-o", "/dev/null", "-x", "c", "/dev/null"], marks=pytest.mark.long),
     ],
-    ids=["ls", "ls recorded", "ls intervals", "python recorded", "python intervals", "python", "gcc"],
+    ids=[
+        "ls",
+        "ls recorded",
+        "ls intervals",
+        "ls unkept",
+        "dropped",
+        "python recorded",
+        "python intervals",
+        "python",
+        "gcc",
+    ],
 )
 def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_path: Path) -> None:
     """Byte by byte, but for where branches lead, and the same fields and links; branches lead where they

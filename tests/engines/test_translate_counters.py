@@ -9,10 +9,10 @@ import pytest
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import FIXED, SMALLEST
-from livepro.engines.translate.codecache.generations import CacheFile
 from livepro.engines.translate.counting import sparse
 from livepro.engines.translate.counting.allowances import AllowingCounters
-from livepro.engines.translate.counting.counters import HALVES, Cells, ThreadCounters
+from livepro.engines.translate.counting.counters import PARTS, Cells, ThreadCounters
+from livepro.engines.translate.flush.generations import CacheFile
 from livepro.engines.translate.translator.unrolled import Unrolled, copies_of
 
 FIRST = layout.COUNTERS // 8
@@ -42,15 +42,15 @@ def ran(counters: ThreadCounters, size: int) -> list[int]:
 def test_counts_stay_with_their_blocks() -> None:
     """Blocks 0 to 3 count in the first half, then 3 and 1 in the other, at first along with the former."""
     words = np.zeros(FIRST + layout.MAX_SLOTS, np.uint64)
-    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    former, current = Cells(PARTS[0], original=True), Cells(PARTS[1])
     space = Space(former)
     counters = ThreadCounters(words, space)
     assert [former.take(slot) for slot in range(4)] == [0, 1, 2, 3]
     words[FIRST : FIRST + 4] = (10, 20, 0, 40)
     assert counters.all().tolist() == [10, 20, 0, 40]
     space.counting = (former, current)
-    assert [current.take(slot) for slot in (3, 1, 3)] == [HALVES[1], HALVES[1] + 1, HALVES[1]]
-    words[FIRST + HALVES[1] : FIRST + HALVES[1] + 2] = (1, 2)
+    assert [current.take(slot) for slot in (3, 1, 3)] == [PARTS[1].start, PARTS[1].start + 1, PARTS[1].start]
+    words[FIRST + PARTS[1].start : FIRST + PARTS[1].start + 2] = (1, 2)
     for _ in range(2):  # folding again adds nothing
         assert counters.all().tolist() == ran(counters, 4) == [10, 22, 0, 41]
         assert counters.all(2).tolist() == [10, 22]
@@ -72,7 +72,7 @@ def test_further_copies_count_for_their_block(kind: type[ThreadCounters]) -> Non
     """Slots 2 and 4 are counters of further copies of block 1, slot 3 of one of block 0; the copies of
     block 1 have been dropped, and there are new ones."""
     words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
-    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    former, current = Cells(PARTS[0], original=True), Cells(PARTS[1])
     space = Space(former)
     space.unrolled.add([2, 3], [1, 0])
     space.unrolled.add([4], [1])
@@ -86,7 +86,7 @@ def test_further_copies_count_for_their_block(kind: type[ThreadCounters]) -> Non
     space.counting = (former, current)
     for slot in (1, 4):
         current.take(slot)
-    at = FIRST + HALVES[1]
+    at = FIRST + PARTS[1].start
     words[at : at + 2] = (1, 2)
     for _ in range(2):
         assert counters.all(6).tolist() == ran(counters, 6) == [50, 103, 0, 0, 0, 60]
@@ -107,7 +107,7 @@ def test_allowances_are_no_counts() -> None:
     words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
     signed = words.view(np.int64)
     touched = words.view(np.uint8)[layout.TOUCHED :]
-    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    former, current = Cells(PARTS[0], original=True), Cells(PARTS[1])
     space = Space(former)
     counters = AllowingCounters(words, space)
     for slot in range(4):
@@ -120,7 +120,7 @@ def test_allowances_are_no_counts() -> None:
     space.counting = (former, current)
     for slot in (3, 1):
         current.take(slot)
-    at = HALVES[1]
+    at = PARTS[1].start
     signed[FIRST + at : FIRST + at + 2], signed[more + at : more + at + 2] = (-1, -2), (4, 2)
     touched[at // layout.GROUP] = 1
     assert counters.unspent() == 3 * 2 + 60 * 3 + 1 * 7 + 2 * 3
@@ -148,7 +148,7 @@ def test_what_is_new_is_told_once(kind: type[ThreadCounters]) -> None:
     copies that have been dropped."""
     words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
     touched = words.view(np.uint8)[layout.TOUCHED :]
-    former, current = Cells(HALVES[0], original=True), Cells(HALVES[1])
+    former, current = Cells(PARTS[0], original=True), Cells(PARTS[1])
     space = Space(former)
     space.unrolled.add([2], [1])
     counters = kind(words, space)
@@ -162,19 +162,19 @@ def test_what_is_new_is_told_once(kind: type[ThreadCounters]) -> None:
     words[FIRST + 3] = 7
     space.counting = (former, current)
     current.take(3)
-    words[FIRST + HALVES[1]] = 2
-    touched[HALVES[1] // layout.GROUP] = 1
+    words[FIRST + PARTS[1].start] = 2
+    touched[PARTS[1].start // layout.GROUP] = 1
     counters.fold(former)
     space.counting = (current,)
     assert told(counters) == {3: 9}
-    words[FIRST + HALVES[1]] += 1
+    words[FIRST + PARTS[1].start] += 1
     assert told(counters) == {3: 1}
 
 
 def test_of_who_has_stopped_what_is_not_touched_anew_is_not_looked_at() -> None:
     words = np.zeros(layout.AREA_SIZE // 8, np.uint64)
     touched, more = words.view(np.uint8)[layout.TOUCHED :], layout.MORE // 8
-    cells = Cells(HALVES[0], original=True)
+    cells = Cells(PARTS[0], original=True)
     for slot in range(4):
         cells.take(slot)
     counters = AllowingCounters(words, Space(cells))

@@ -131,7 +131,10 @@ AREAS_SIZE = AREA_SIZE * AREAS_PER_WINDOW
 # -- code caches
 
 CACHE_SIZE = 128 << 20
+"""Bytes of address space of a cache for any code."""
+LARGEST_CACHE = 256 << 20
+"""Of a module's, at most (`Backend.largest_cache`)."""
 
-REACH = (1 << 31) - CACHE_SIZE - (256 << 20)
+REACH = (1 << 31) - LARGEST_CACHE - (256 << 20)
 """Farthest that a cache may start from code it copies, so that a 32-bit displacement
 reaches from anywhere in the cache to anywhere near that code."""

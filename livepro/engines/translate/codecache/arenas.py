@@ -9,9 +9,9 @@ import numpy as np
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.fragment import Fragment, Place
-from livepro.engines.translate.codecache.generations import CacheFile, FlushedGeneration, PinnedReturn, Range
 from livepro.engines.translate.codecache.lookup import Lookup
 from livepro.engines.translate.codecache.stop_reasons import ChunkStop, MissStop, Stop
+from livepro.engines.translate.flush.generations import CacheFile, FlushedGeneration, PinnedReturn, Range
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.translator.backend import Backend, Emitter
 from livepro.linux.proc import Mapping
@@ -170,9 +170,8 @@ class CacheMemory:
 
     def made_at(self, address: int) -> Cache:
         """The cache that holds a fragment, be it dropped but not given up."""
-        cache = self.caches.at(address)
-        if (cache is None or not cache.batches) and self.flushed is not None:
-            cache = self.flushed.cache_at(address)
+        cache = None if self.flushed is None else self.flushed.cache_at(address)
+        cache = cache or self.caches.at(address)
         assert cache is not None
         return cache
 

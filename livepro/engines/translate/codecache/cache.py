@@ -228,28 +228,36 @@ class Cache:
         """The address and bytes of a block that compiled code has made, and the sizes of its instructions."""
         assert self.module is not None
         assert self.text is not None
-        known = batch_of(self.batches, row)[1]
+        known = batch_of(self.batches, row)[2]
         offset, size = int(known[0]), int(known[4])
         code = self.text.code[offset : offset + size].tobytes()
         return offset + self.module.start, code, self.text.steps(offset, int(known[3]))
 
-    def all_made(self) -> Iterable[tuple[int, int, bytes]]:
-        """The slots, addresses and bytes of all blocks that compiled code has made."""
+    def codes_of(self, blocks: Array) -> list[bytes]:
+        """The bytes of blocks that compiled code has made."""
+        assert self.text is not None
+        sizes = blocks[:, 4]
+        return pieces(self.text.code[ranges(blocks[:, 0], sizes)], sizes)
+
+    def all_made(self) -> Iterable[tuple[int, int, bytes, bytes]]:
+        """The slots, addresses and bytes of all blocks that compiled code has made, and the sizes of their
+        instructions."""
         made = all_made(self.batches)
         if made is None:
             return ()
         assert self.module is not None
         assert self.text is not None
-        offsets, sizes = made.blocks[:, 0], made.blocks[:, 4]
-        codes = pieces(self.text.code[ranges(offsets, sizes)], sizes)
-        return zip(made.slots.tolist(), (offsets + self.module.start).tolist(), codes, strict=True)
+        offsets, lengths, sizes = (made.blocks[:, column].copy() for column in (0, 3, 4))
+        steps = pieces(self.text.steps_of(offsets, lengths, sizes), lengths)
+        pcs = (offsets + self.module.start).tolist()
+        return zip(made.slots.tolist(), pcs, self.codes_of(made.blocks), steps, strict=True)
 
     def _bytes_of(self, row: int) -> int:
         """The bytes of a fragment that has not been looked into."""
         if row < self.kept:
             assert self.persisted is not None
             return int(self.persisted.sizes[row])
-        return int(batch_of(self.batches, row)[1][2])
+        return int(batch_of(self.batches, row)[2][2])
 
     def show(self, synchronise: Callable[[Any, int, int], None]) -> None:
         """Let the processors see what has been added since the last time (`Backend.synchronise`)."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from livepro.engines.region import RegionWatch
 from livepro.engines.translate.codecache.arenas import CacheMemory
-from livepro.engines.translate.codecache.flushing import Flusher
 from livepro.engines.translate.codecache.landings import HandlerEntries, Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
@@ -16,6 +15,7 @@ from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.coherence.invalidating import Invalidator
 from livepro.engines.translate.coherence.region_stops import RegionStops
 from livepro.engines.translate.coherence.trust import Trust
+from livepro.engines.translate.flush.flushing import Flusher
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
 from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter, Reader
 from livepro.engines.translate.translator.building import BlockBuilder

@@ -17,12 +17,14 @@ Array = npt.NDArray[np.int64]
 
 
 class Batch(NamedTuple):
-    """Rows of a cache that were made by compiled code: the first row and its slot (the others follow), and
-    what they are (int64; columns: offset in the module, offset in the cache, the fragment's bytes,
-    instructions, the block's bytes, flags live at its end, the offset in the cache of its slow path or 0)."""
+    """Rows of a cache that were made by compiled code: the first row and the cell that it counts in (the
+    others follow), their slots (int64), and what they are (int64; columns: offset in the module, offset in
+    the cache, the fragment's bytes, instructions, the block's bytes, flags live at its end, the offset in the
+    cache of its slow path or 0)."""
 
     row: int
-    slot: int
+    cell: int
+    slots: Array
     blocks: Array
 
 
@@ -34,10 +36,11 @@ class AllMade(NamedTuple):
     blocks: Array
 
 
-def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, Array]:
-    """The slot of a block that compiled code has made, and what it is (a row of `Batch.blocks`)."""
+def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, int, Array]:
+    """The cell and slot of a block that compiled code has made, and what it is (a row of `Batch.blocks`)."""
     batch = batches[bisect_right(batches, row, key=_row) - 1]
-    return batch.slot + row - batch.row, batch.blocks[row - batch.row]
+    at = row - batch.row
+    return batch.cell + at, int(batch.slots[at]), batch.blocks[at]
 
 
 def _row(batch: Batch) -> int:
@@ -51,11 +54,8 @@ def all_made(batches: Sequence[Batch]) -> AllMade | None:
     blocks = np.concatenate([batch.blocks for batch in batches])
     counts = np.array([len(batch.blocks) for batch in batches], np.int64)
     within = np.arange(len(blocks)) - np.repeat(np.cumsum(counts) - counts, counts)
-    rows, slots = (
-        np.repeat(np.array(firsts, np.int64), counts) + within
-        for firsts in ([batch.row for batch in batches], [batch.slot for batch in batches])
-    )
-    return AllMade(rows, slots, blocks)
+    rows = np.repeat(np.array([batch.row for batch in batches], np.int64), counts) + within
+    return AllMade(rows, np.concatenate([batch.slots for batch in batches]), blocks)
 
 
 def pieces(data: npt.NDArray[np.uint8], sizes: Array) -> list[bytes]:
@@ -85,6 +85,9 @@ class CodeText(Protocol):
         """The instructions of blocks at these offsets that have so many of them and so many bytes; `kind_of`
         numbers kinds."""
 
+    def steps_of(self, at: Array, counts: Array, sizes: Array) -> npt.NDArray[np.uint8]:
+        """The sizes of those instructions."""
+
     def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
         """Blocks at these offsets that have so many instructions and bytes, as the event stream knows
         them."""
@@ -96,13 +99,13 @@ class CodeText(Protocol):
 class Made(NamedTuple):
     """What one call of compiled code has made; offsets in the cache and in the module (int64).
 
-    `rows` are blocks, the first of them in slot `slot` (columns as in `Batch`); `fields` kinds and places;
-    `links` fields and where they are to lead; `stubs` where they lead and where they are; `landings` for
-    what, where, and whether that is being branched to; `left` blocks for the translator in Python.
-    `size` are bytes.
+    `rows` are blocks, the first of them counted in `cell` (columns as in `Batch.blocks`); `fields` kinds and
+    places; `links` fields and where they are to lead; `stubs` where they lead and where they are;
+    `landings` for what, where, and whether that is being branched to; `left` blocks for the translator in
+    Python. `size` are bytes.
     """
 
-    slot: int
+    cell: int
     rows: Array
     fields: Array
     links: Array
@@ -140,10 +143,10 @@ class CompiledCode(Protocol):
         whatever follows them; so many blocks are to be translated at most."""
 
     def run(
-        self, pc: int, slot: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
+        self, pc: int, cell: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
     ) -> Made | None:
         """Translate the block at offset `pc` of the module (-1: none), and what is likely to follow. None if
-        nothing came of it: it must wait for what `prepare` sees to, or is left to Python. `slot` is the next
+        nothing came of it: it must wait for what `prepare` sees to, or is left to Python. `cell` is the next
         one; `room` are the offsets of the cache's free places, and of the ends of its parts."""
 
     def prepare(self, read: Callable[[int, int], bytes]) -> bool:

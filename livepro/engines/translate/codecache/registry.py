@@ -15,16 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.recording import located
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.compiled_code import batch_of
 from livepro.engines.translate.codecache.fragment import Fragment
-from livepro.engines.translate.codecache.generations import EvictedBlock
 from livepro.engines.translate.codecache.stop_reasons import stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
-from livepro.engines.translate.counting.counters import HALVES, Cells
+from livepro.engines.translate.counting.counters import PARTS, Cells
 from livepro.engines.translate.counting.sparse import Sparse
+from livepro.engines.translate.flush.former import FormerSlots
+from livepro.engines.translate.flush.generations import EvictedBlock
 from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
@@ -33,6 +33,8 @@ from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.unrolled import Unrolled
 from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
+
+Array = npt.NDArray[np.int64]
 
 
 class Restored(NamedTuple):
@@ -63,14 +65,13 @@ class BlockRegistry:
         reader: Reader,
         emitter: Emitter,
     ) -> None:
-        self.cells = Cells(HALVES[0], original=True)
+        self.cells = Cells(PARTS[0], original=True)
         self.unrolled = Unrolled()
         self.epoch = 0
         self.slots: dict[int, int] = {}
         self.starts: list[int] = []
         self.mappings: list[Mapping | None] = []
         self.versions: dict[tuple[int, bytes], Fragment] = {}
-        self._process = process
         self._areas = areas
         self._memory = memory
         self._generated = generated
@@ -79,7 +80,7 @@ class BlockRegistry:
         self._emitter = emitter
         self._blocks: list[Fragment | EvictedBlock | int | None] = []
         self.restored: list[Restored] = []
-        self._known: dict[tuple[int, bytes, object], int] = {}
+        self._former = FormerSlots(process, generated)
         self._reserved: dict[tuple[int, bytes], int] = {}
         self._lengths = np.zeros(0, np.int64)
         self._counting = Lock()  # other threads ask for lengths, too
@@ -93,7 +94,8 @@ class BlockRegistry:
         child.starts = self.starts.copy()
         child.mappings = self.mappings.copy()
         child.versions = self.versions.copy()
-        child.restored, child._known = self.restored.copy(), self._known.copy()
+        child.restored = self.restored.copy()
+        self._former.fork_into(child._former)
         child._blocks = self._blocks.copy()
         child._reserved = self._reserved.copy()
         child._lengths = self._lengths
@@ -149,8 +151,7 @@ class BlockRegistry:
         block = self._blocks[slot]
         if isinstance(block, int):
             start = self.starts[slot]
-            made = caches.at(start)
-            assert made is not None
+            made = self._memory.made_at(start)
             block = self.recall(made, bisect_right(made.starts, start) - 1)
         if block is None:
             cache = next(c for c in caches.all if 0 <= slot - c.first_slot < c.kept)
@@ -190,16 +191,16 @@ class BlockRegistry:
 
     def _recall_made(self, cache: Cache, row: int) -> Fragment:
         """The same for one that compiled code has made."""
-        slot, known = batch_of(cache.batches, row)
+        cell, slot, known = batch_of(cache.batches, row)
         pc, code, _ = cache.made_parts(row)
         live, start, size = int(known[5]), cache.starts[row], int(known[2])
         source = self._reader.decode(self._backend.text(pc, code), pc)
-        details = self._emitter.emit(source, start, slot, lambda _: live, Check.NEVER)
+        details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
         if len(details.code) != size or len(source.facts) != known[3]:
             raise RuntimeError(f"compiled code translates {code.hex()} otherwise")
         cold = int(known[6]) and int(known[6]) + cache.base
         block = cache.blocks[row] = Fragment(source, slot, start, details, cold)
-        if isinstance(self._blocks[slot], int):
+        if isinstance(self._blocks[slot], int) and self.starts[slot] == start:
             self._blocks[slot] = block
         self.note_stops(cache, block, Check.NEVER)
         return block
@@ -255,7 +256,7 @@ class BlockRegistry:
         assert module is not None
         first, count = cache.first_slot, len(persisted)
         self.restored.append(Restored(first, persisted, module))
-        cell = self.cells.take_all(first, count)
+        cell = self.cells.take_all(range(first, first + count))
         if self._memory.refill:
             self._areas.note_lengths(cell, persisted.lengths[persisted.row_of], self.cells.range)
         starts = persisted.starts.astype(np.int64) + cache.base
@@ -283,17 +284,38 @@ class BlockRegistry:
         self.mappings.append(mapping)
         self._blocks.append(block)
 
-    def enter_compiled(self, pcs: list[int], starts: list[int], lengths: list[int], mapping: Mapping) -> None:
-        """Enter blocks that compiled code has made with new slots, the next ones: what they are is looked
-        into when somebody asks, but for how many instructions they have."""
-        first = len(self.starts)
-        cell = self.cells.take_all(first, len(pcs))
+    def enter_compiled(self, cache: Cache, blocks: Array) -> Array:
+        """Enter blocks of a module's cache that compiled code has made (rows of `Batch.blocks`), which count
+        in the next cells; returns their slots. What they are is looked into when somebody asks, but for how
+        many instructions they have."""
+        module, count, first = cache.module, len(blocks), len(self.starts)
+        assert module is not None
+        pcs, starts, lengths = (blocks[:, 0] + module.start).tolist(), blocks[:, 1] + cache.base, blocks[:, 3]
+        slots = np.arange(first, first + count) if not self._former else self._slots_again(cache, blocks, pcs)
+        cell = self.cells.take_all(slots.tolist())
         if self._memory.refill:
             self._areas.note_lengths(cell, lengths, self.cells.range)
-        self.slots.update(zip(pcs, range(first, first + len(pcs)), strict=True))
-        self.starts += starts
-        self.mappings += [mapping] * len(pcs)
-        self._blocks += lengths
+        self.slots.update(zip(pcs, slots.tolist(), strict=True))
+        again, new = slots < first, slots >= first
+        for slot, start, length in zip(
+            *(slots[again].tolist(), starts[again].tolist(), lengths[again].tolist()), strict=True
+        ):
+            self.starts[slot], self.mappings[slot], self._blocks[slot] = start, module, length
+        self.starts += starts[new].tolist()
+        self.mappings += [module] * int(new.sum())
+        self._blocks += lengths[new].tolist()
+        return slots
+
+    def _slots_again(self, cache: Cache, blocks: Array, pcs: list[int]) -> Array:
+        """The slots of blocks that compiled code has made: those that they had before a flush, else new
+        ones."""
+        assert cache.module is not None
+        new, slots = len(self.starts), []
+        for slot in self._former.slots(pcs, cache.codes_of(blocks), cache.module):
+            if slot is None or self.cells.of(slot) is not None:
+                slot, new = new, new + 1
+            slots.append(slot)
+        return np.array(slots, np.int64)
 
     def enter_again(self, slot: int, block: Fragment) -> None:
         """Let a slot that there is already have this fragment."""
@@ -328,15 +350,8 @@ class BlockRegistry:
 
     def numbered(self, source: SourceBlock) -> int:
         """The slot of a block: the one that it had before, else a new one."""
-        if self._known:
-            mapping = self._process.space.find(source.pc)
-            generated = mapping is not None and not mapping.file_backed
-            label = self._generated.label(source.pc) if generated else None
-            key = source.pc, source.code, (*located(source.pc, mapping), label)
-            slot = self._known.get(key)
-            if slot is not None:
-                return slot
-        return len(self.starts)
+        slot = self._former.slot(source.pc, source.code)
+        return len(self.starts) if slot is None else slot
 
     def cell_of(self, slot: int, instructions: int) -> int:
         """The counter for a slot, of a block of so many instructions."""
@@ -355,37 +370,39 @@ class BlockRegistry:
 
     def remember(self) -> None:
         """Let blocks that will be translated again have the slots that they had."""
+        note, mappings = self._former.note, self.mappings
         further = set(self.unrolled.pairs()[0].tolist())
         for cache in self._memory.caches.all:
-            for slot, pc, code in cache.all_made():
+            for slot, pc, code, _ in cache.all_made():
                 if isinstance(self._blocks[slot], int):
-                    self._known[pc, code, self._maker(slot, pc)] = slot
+                    note(slot, pc, code, mappings[slot])
         for slot in self.cells.slots().tolist():
             block = self._blocks[slot]
             if block is not None and not isinstance(block, int) and slot not in further:
                 pc, code, _ = self.parts(slot)
-                self._known[pc, code, self._maker(slot, pc)] = slot
+                note(slot, pc, code, mappings[slot])
         for cache in self._memory.caches.all:
             if cache.persisted is not None:
                 assert cache.module is not None
                 pcs, codes, _, _ = cache.persisted.rows(np.arange(cache.kept))
                 start, slots = cache.module.start, (cache.persisted.counted + cache.first_slot).tolist()
                 for slot, pc, code in zip(slots, pcs, codes, strict=True):
-                    self._known[pc + start, code, self._maker(slot, pc + start)] = slot
-
-    def _maker(self, slot: int, pc: int) -> object:
-        """What else tells the block of a slot from others that are at `pc` at another time."""
-        return (*located(pc, self.mappings[slot]), self._generated.labels.get(slot))
+                    note(slot, pc + start, code, mappings[slot])
 
     def flush(self) -> None:
-        """No fragment is in force any more: new ones count in the other half of the threads' areas."""
-        self.cells = Cells(HALVES[self.cells.first == HALVES[0]])
+        """No fragment is in force any more: new ones count in the other part of the threads' areas."""
+        self.cells = self.cells.next
         self.slots, self.versions = {}, {}
         self._reserved = {}
 
     def give_up(self, cells: Cells) -> None:
         """Keep no more than what they are of the blocks that counted in dropped `cells` and have no
         other fragment."""
+        flushed, blocks, of = self._memory.flushed, self._blocks, self.cells.of
+        for cache in () if flushed is None else flushed.caches.all:
+            for slot, pc, code, sizes in cache.all_made():
+                if isinstance(blocks[slot], int) and of(slot) is None:
+                    blocks[slot] = EvictedBlock(pc, code, sizes)
         for slot in cells.slots().tolist():
             block = self._blocks[slot]
             if isinstance(block, Fragment | int) and self.cells.of(slot) is None:

@@ -57,7 +57,7 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
         at = np.minimum(np.searchsorted(made.slots[order], slots[places]), len(order) - 1)
         mine = made.slots[order[at]] == slots[places]
         places, rows = places[mine], made.blocks[order[at[mine]]]
-        missing[places] = False
+        missing[places] = unlooked[places] = False  # (another generation may have it, too)
         offsets, lengths, sizes = (rows[:, column].copy() for column in (0, 3, 4))
         told = cache.text.instructions(offsets, lengths, sizes, kind_of)
         steps, code = pieces(told.steps, lengths), pieces(told.code, sizes)

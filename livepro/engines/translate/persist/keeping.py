@@ -11,7 +11,6 @@ import numpy as np
 import livepro.engines.stream
 import livepro.isa
 from livepro.engines.stream.blocks import NO_BLOCKS, KeptBlocks
-from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.persist.gathering import gather
@@ -45,11 +44,11 @@ _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
 _FILTERED = 40  # the same where the event stream is filtered: slow paths for each access
 
 
-def cache_size(module: Mapping, *, filtered: bool) -> int:
-    """Bytes of address space for a module's cache: always the same for the same module."""
+def cache_size(module: Mapping, largest: int, *, filtered: bool) -> int:
+    """Bytes of address space for a module's cache, at most `largest`: always the same for the same module."""
     expansion = _FILTERED if filtered else _EXPANSION
     half = -(-(module.end - module.start) * expansion // _MEBIBYTE) * _MEBIBYTE
-    return min(2 * half, layout.CACHE_SIZE)
+    return min(2 * half, largest)
 
 
 def identity(pid: int, module: Mapping) -> tuple[object, ...] | None:
@@ -75,7 +74,7 @@ class PersistedCache:
         self._artifacts = ArtifactStore(directory, kind, here, stream, Path(livepro.isa.__file__).parent)
         self._known: dict[str, int] = {}
         self._lately: dict[str, PersistedModule] = {}
-        self._fetched: dict[tuple[int, Mapping], tuple[str, PersistedModule | None] | None] = {}
+        self._fetched: dict[tuple[int, Mapping], tuple[str, PersistedModule | None]] = {}
 
     def key(self, *identity: object) -> str:
         """The name for the persisted of a module that `identity` tells from all others."""
@@ -85,10 +84,10 @@ class PersistedCache:
         """Read what is kept of a process's module, to be taken later."""
         known = identity(pid, module) if module.stable_code and module.file_backed else None
         key = self.key(*known) if known is not None else ""
-        self._fetched[pid, module] = (key, self.read(key)) if key else None
+        self._fetched[pid, module] = key, self.read(key) if key else None
 
-    def take(self, pid: int, module: Mapping) -> tuple[str, PersistedModule | None] | None:
-        """The key of a process's module and what is kept of it, if anything; None if nothing may be."""
+    def take(self, pid: int, module: Mapping) -> tuple[str, PersistedModule | None]:
+        """The key of a process's module, empty if nothing may be kept of it, and what is kept of it."""
         if (pid, module) not in self._fetched:
             self.fetch(pid, module)
         return self._fetched.pop((pid, module))
@@ -178,7 +177,10 @@ def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
 def keep(space: CodeCache, store: PersistedCache, describe: Callable[[bytes], Instruction]) -> None:
     """Write down the translations of all modules that have grown."""
     for cache in space.memory.caches.all:
-        if cache.key and store.wants(cache.key, len(cache.blocks)) and _alone(space, cache):
+        blocks, size = len(cache.blocks), sum(end - start for start, end in cache.used)
+        if not cache.key or not store.wants(cache.key, blocks) or not space.flusher.could_hold(blocks, size):
+            continue
+        if _alone(space, cache):
             store.write(cache.key, capture(space, cache, describe))
 
 

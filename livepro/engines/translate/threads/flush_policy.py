@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 
 from livepro.engines.translate.codecache.code_cache import CodeCache
-from livepro.engines.translate.codecache.generations import PinnedReturn
+from livepro.engines.translate.flush.generations import PinnedReturn
 from livepro.engines.translate.persist.keeping import PersistedCache, keep
 from livepro.engines.translate.thread import Mode, TranslatedThread
 from livepro.engines.translate.threads.suspending import Suspender

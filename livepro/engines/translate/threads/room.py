@@ -179,18 +179,18 @@ class CacheRoom:
     def open_module(self, state: TranslatedThread, mapping: Mapping) -> bool:
         """Give a module a cache of its own, with what is kept of it; False for other code."""
         space, process = state.space, state.thread.process
-        if self._persisted is None or mapping in space.memory.others:
+        if mapping in space.memory.others:
             return False
-        kept = self._persisted.take(process.living, mapping)
-        if kept is None:
+        if not (mapping.stable_code and mapping.file_backed):
             space.memory.others.add(mapping)
             return False
-        key, persisted = kept
+        key, persisted = "", None
+        if self._persisted is not None:
+            key, persisted = self._persisted.take(process.living, mapping)
         if not space.registry.cells.original:
             key = ""  # kept are only fragments that count in the cell of their own slot's number
-        file = self._create(
-            state, mapping.start, cache_size(mapping, filtered=space.emitter.entries is not None)
-        )
+        size = cache_size(mapping, self._backend.largest_cache, filtered=space.emitter.entries is not None)
+        file = self._create(state, mapping.start, size)
         if file is None:
             space.memory.others.add(mapping)
             return False

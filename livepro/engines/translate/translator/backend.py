@@ -205,6 +205,9 @@ class Backend(Protocol):
     index_shift: int
     """Low bits of an address that do not go into the lookup table's index."""
 
+    largest_cache: int
+    """Bytes of address space that one cache may take: branches in it reach all of it."""
+
     movable: bool
     """Whether copies say which of their fields depend on where things are (`Emitted.fields`),
     those that lead somewhere being distances from their own end: then translations can be kept."""

@@ -11,7 +11,6 @@ from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.coherence.invalidating import Invalidator
 from livepro.engines.translate.coherence.region_stops import RegionStops
-from livepro.engines.translate.counting.counters import HALF
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.translator.compiled import CompiledBuilder
 from livepro.engines.translate.translator.emitted import Check, Emitted
@@ -155,7 +154,7 @@ class BlockBuilder:
         """
         memory = self._memory
         cache = memory.cache_for(pc)
-        if cache is None or len(self._registry.cells) + _CHAIN * COPIES > HALF:
+        if cache is None or self._registry.cells.free < _CHAIN * COPIES:
             return None  # no counter left: the engine steps what it cannot translate
         source = self._decode(cache, pc)
         if source is None:

@@ -14,7 +14,6 @@ from livepro.engines.translate.codecache.compiled_code import Batch, CompiledCod
 from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
-from livepro.engines.translate.counting.counters import HALF
 from livepro.engines.translate.persist.module import number
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.emitted import Field, Landing
@@ -26,9 +25,9 @@ Array = npt.NDArray[np.int64]
 WORTH = 60
 """Blocks of one module translated in Python before its code is translated by compiled code: to load that
 takes about as long. (Measured with 20, 60 and 200: with 60 `ls` takes a tenth less, CPython as long.)"""
-_LOOKED_THROUGH = 6000
-"""Once that is loaded, blocks that are looked through for a module (`_begin`) while one is translated in
-Python: 0.06 and 400 us."""
+_LOOKED_THROUGH = 1500
+"""Blocks that are looked through for a module (`_begin`) while one is translated in Python: 0.25 and 400 us,
+that is, as long as it takes to load what there is of so many."""
 _MARGIN = 1 << 12  # blocks that one translation may make
 _LOW = 1 << 31
 
@@ -64,13 +63,11 @@ class CompiledBuilder:
         """Translate the block at `pc`, of the module of `cache`, and so many blocks that are likely to
         follow. False if the block is left to the translator in Python: nothing has been done then."""
         compiler, module, registry = self._compiler, cache.module, self._registry
-        if compiler is None or module is None or not cache.key or not registry.cells.original:
-            return False
-        if len(registry.cells) + _MARGIN > HALF:
+        if compiler is None or module is None or registry.cells.free < _MARGIN:
             return False
         compiled = cache.compiled
         if compiled is None:
-            worth = min(WORTH, len(registry.slots) // _LOOKED_THROUGH) if compiler.at_hand else WORTH
+            worth = len(registry.slots) // _LOOKED_THROUGH + (0 if compiler.at_hand else WORTH)
             if len(cache.blocks) - cache.kept - cache.forked < worth or not compiler.ready(self._emitter):
                 return False
             compiled = self._begin(cache, compiler)
@@ -84,7 +81,7 @@ class CompiledBuilder:
         base, done = cache.base, False
         while True:
             room = cache.hot - base, cache.cold - base, cache.hot_end - base, cache.cold_end - base
-            made = compiled.run(at, len(self._registry.starts), room, lands=lands, likely=likely)
+            made = compiled.run(at, self._registry.cells.range[1], room, lands=lands, likely=likely)
             if made is not None:
                 self._enter(cache, compiled, made)
                 at, done = -1, True
@@ -118,8 +115,10 @@ class CompiledBuilder:
         image = np.frombuffer(cache.map, np.uint8)
         compiled: CompiledCode = compiler.module(cache.text, cache.base, image, self._emitter, low=low)
         registry, start, base = self._registry, module.start, cache.base
-        pcs, landed = _within(module, registry.slots), _within(module, self._memory.lookup.landings)
-        fragments = np.array([registry.starts[registry.slots[pc]] for pc in pcs.tolist()], np.int64)
+        pcs, landed = _array(registry.slots), _array(self._memory.lookup.landings)
+        here = _within(module, pcs)
+        pcs, slots = pcs[here], _array(registry.slots.values())[here]
+        landed, fragments = landed[_within(module, landed)], _array(registry.starts)[slots]
         links = cache.record.all_links()
         fields, targets = links[:, 0] - base, links[:, 1] - start
         if cache.persisted is not None:
@@ -172,14 +171,12 @@ class CompiledBuilder:
         memory.bytes += made.size
         cache.record.made(made.fields, made.links)
         if len(rows):
-            cache.batches.append(Batch(len(cache.blocks), made.slot, rows))
-            starts = (rows[:, 1] + base).tolist()
-            cache.starts += starts
+            slots = registry.enter_compiled(cache, rows)
+            cache.batches.append(Batch(len(cache.blocks), made.cell, slots, rows))
+            cache.starts += (rows[:, 1] + base).tolist()
             if self._emitter.asks:
                 cache.colds += (rows[:, 6] + base).tolist()
             cache.blocks += [None] * len(rows)
-            pcs = (rows[:, 0] + start).tolist()
-            registry.enter_compiled(pcs, starts, rows[:, 3].tolist(), module)
         if len(made.stubs):
             targets, stubs = (made.stubs[:, 0] + start).tolist(), (made.stubs[:, 1] + base).tolist()
             cache.stubs.update(zip(targets, stubs, strict=True))
@@ -190,7 +187,7 @@ class CompiledBuilder:
         # (Everything that a thread may meet there is known by now.)
         compiled.publish()
         if len(rows):
-            linker.publish_outside(pcs)
+            linker.publish_outside((rows[:, 0] + start).tolist())
         if len(made.landings):
             self._land(cache, compiled, made.landings)
         cache.left.update((made.left + start).tolist())
@@ -220,7 +217,10 @@ class CompiledBuilder:
         cache.record.landed(landings, code.target, code.otherwise)
 
 
-def _within(module: Mapping, addresses: Collection[int]) -> Array:
-    """Those of the program's addresses that are in a module."""
-    all_ = np.fromiter(addresses, np.int64, len(addresses))
-    return all_[(all_ >= module.start) & (all_ < module.end)]
+def _array(numbers: Collection[int]) -> Array:
+    return np.fromiter(numbers, np.int64, len(numbers))
+
+
+def _within(module: Mapping, addresses: Array) -> npt.NDArray[np.bool_]:
+    """Which of the program's addresses are in a module."""
+    return (addresses >= module.start) & (addresses < module.end)

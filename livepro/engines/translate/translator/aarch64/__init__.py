@@ -22,6 +22,7 @@ class AArch64:
     nothing = encode.pack([encode.NOP])
     arrival = encode.ARRIVAL
     index_shift = 2
+    largest_cache = 128 << 20  # b (C6.2.26)
     guards = False
     filters = False
     enters_handlers = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64 import encode, machine
 from livepro.engines.translate.translator.x86_64.compiler import Compiler
@@ -21,6 +22,7 @@ class X86_64:
     nothing = encode.NOTHING
     arrival = b""
     index_shift = 0
+    largest_cache = layout.LARGEST_CACHE
     synchronise = None
     movable = True
     countdown = Countdown.ALLOWANCES

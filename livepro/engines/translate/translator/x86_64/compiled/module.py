@@ -54,14 +54,33 @@ class Text:
             np.zeros(total, np.int32),
             np.zeros(sizes.sum(), np.uint8),
         )
-        table.kernels.shapes_of(
-            self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes, code
-        )
+        self._look_into(at, counts, steps, shapes, code)
         numbers = np.zeros(len(table), np.uint16)  # by shape
         used = np.flatnonzero(np.bincount(shapes, minlength=1))
         groups, instructions = table.described(used)
         numbers[used] = np.array([kind_of.number(each) for each in instructions], np.uint16)[groups]
         return Instructions(steps, numbers[shapes], code)
+
+    def steps_of(self, at: Array, counts: Array, sizes: Array) -> npt.NDArray[np.uint8]:
+        """See `CodeText`."""
+        total = int(counts.sum())
+        steps, shapes = np.zeros(total, np.uint8), np.zeros(total, np.int32)
+        self._look_into(at, counts, steps, shapes, np.zeros(sizes.sum(), np.uint8))
+        return steps
+
+    def _look_into(
+        self,
+        at: Array,
+        counts: Array,
+        steps: npt.NDArray[np.uint8],
+        shapes: npt.NDArray[np.int32],
+        code: npt.NDArray[np.uint8],
+    ) -> None:
+        """Of the instructions of blocks at these offsets the sizes, shapes and bytes."""
+        table = self.shapes
+        table.kernels.shapes_of(
+            self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes, code
+        )
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an index on."""
@@ -207,13 +226,13 @@ class CompiledModule:
             state[which] = len(likely)
 
     def run(
-        self, pc: int, slot: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
+        self, pc: int, cell: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
     ) -> Made | None:
         """See `CompiledCode`."""
         state, text, shapes = self._state, self._text, self._shapes
         self._make_room(2048, 2048)
         state[: tables.HOT + 4] = room
-        state[tables.SLOT] = slot
+        state[tables.CELL] = cell
         state[tables.ROWS : tables.RETURNS] = 0
         state[tables.NEEDS] = state[tables.BYTES] = 0
         first_link = int(state[tables.LINKS])
@@ -225,7 +244,7 @@ class CompiledModule:
             *(self._needs, self._returns, self._successors, self._left, self._again, self._offsets),
             self._of_shape,
         )
-        return self._made(slot, first_link) if status == FINE else None
+        return self._made(cell, first_link) if status == FINE else None
 
     def prepare(self, read: Callable[[int, int], bytes]) -> bool:
         """Read and learn what the last call was in need of; False if that was nothing."""
@@ -245,14 +264,14 @@ class CompiledModule:
         state[tables.AGAIN] = 0
         return bool(needs)
 
-    def _made(self, slot: int, first_link: int) -> Made:
+    def _made(self, cell: int, first_link: int) -> Made:
         state = self._state
 
         def some(array, which):
             return array[: state[which]].copy()
 
         return Made(
-            slot,
+            cell,
             some(self._rows, tables.ROWS),
             some(self._fields, tables.FIELDS),
             self._links[first_link : state[tables.LINKS], :2].copy(),

@@ -30,8 +30,8 @@ HOT, COLD, HOT_END, COLD_END = range(4)
 """Offsets in the cache: the next free places of both parts, and the ends of what may be written."""
 BASE, MODULE, SIZE = range(4, 7)
 """The addresses of the cache and the module, the module's bytes."""
-SLOT = 7
-"""The slot of the next block."""
+CELL = 7
+"""The counter of the next block."""
 LOW = 8
 """Not 0 where code is below 2 GiB: branches through registers may be by a table, and are left to Python."""
 BUDGET = 9

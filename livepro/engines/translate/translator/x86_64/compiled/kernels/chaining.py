@@ -30,6 +30,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     BYTES,
     BYTES_OF,
     CALL,
+    CELL,
     CHAIN,
     CODE,
     COLD,
@@ -60,7 +61,6 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ROOM,
     ROWS,
     SIZE,
-    SLOT,
     SLOW,
     START,
     WAIT,
@@ -223,7 +223,7 @@ def lay_out(
                 return status
             falls = block
             break
-        start, slot, noted, literal = at, state[SLOT], state[FIELDS], state[COLD]
+        start, cell, noted, literal = at, state[CELL], state[FIELDS], state[COLD]
         end, field, leads, falls, pushed = emit(
             state,
             image,
@@ -237,7 +237,7 @@ def lay_out(
             pieces,
             bounds,
             fields,
-            slot,
+            cell,
             counter,
             borrows,
             places,
@@ -250,11 +250,11 @@ def lay_out(
             falls = block
             break
         row = state[ROWS]
-        made[row, SLOW] = ask(state, image, pieces, bounds, fields, slot) if state[ASKS] else 0
+        made[row, SLOW] = ask(state, image, pieces, bounds, fields, cell) if state[ASKS] else 0
         made[row, PC], made[row, START], made[row, BYTES_OF] = block, start, end - start
         made[row, LENGTH], made[row, CODE], made[row, LIVE] = n, offsets[n], live
         state[ROWS] = row + 1
-        state[SLOT] = slot + 1
+        state[CELL] = cell + 1
         at = end
         done += 1
         index[entry_of(state, keys, block), FRAGMENT] = start

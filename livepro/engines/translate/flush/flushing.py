@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
-from livepro.engines.translate.codecache.generations import FlushedGeneration, PinnedReturn
 from livepro.engines.translate.codecache.linker import Linker
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.codecache.stop_reasons import PinnedStop
 from livepro.engines.translate.coherence.trust import Trust
-from livepro.engines.translate.counting.counters import HALF
+from livepro.engines.translate.counting.counters import PARTS
+from livepro.engines.translate.flush.generations import FlushedGeneration, PinnedReturn
 from livepro.engines.translate.translator.backend import Backend
 
 CACHE_SIZE = 160_000_000
@@ -49,23 +49,29 @@ class Flusher:
         self._trust = trust
         self._system_call = backend.system_call
         self._stop = backend.stop
-        self._limits = size or CACHE_SIZE, HALF - _MARGIN
+        self._limit = size or CACHE_SIZE
         self._forget = forget
 
     def has_room_for(self, blocks: int, size: int) -> bool:
         """Whether so many blocks and bytes leave room for others: a sixteenth of what there is in all."""
-        bytes_, cells = ((limit - limit // 16) for limit in self._limits)
-        return self._memory.bytes + size <= bytes_ and len(self._registry.cells) + blocks <= cells
+        cells = self._registry.cells
+        spare = len(cells.part) // 16, self._limit // 16
+        return cells.free - blocks >= spare[0] and self._limit - self._memory.bytes - size >= spare[1]
+
+    def could_hold(self, blocks: int, size: int) -> bool:
+        """Whether another process would have room for so many blocks and bytes besides others."""
+        return blocks <= len(PARTS[0]) // 8 * 7 and size <= self._limit // 8 * 7
 
     @property
     def full(self) -> bool:
         """Whether there is no room left."""
-        return self._memory.bytes >= self._limits[0] or len(self._registry.cells) >= self._limits[1]
+        return self._memory.bytes >= self._limit or self._registry.cells.free <= _MARGIN
 
     @property
     def half_full(self) -> bool:
         """Whether half of the room is taken."""
-        return self._memory.bytes * 2 >= self._limits[0] or len(self._registry.cells) * 2 >= self._limits[1]
+        cells = self._registry.cells
+        return self._memory.bytes * 2 >= self._limit or cells.free <= len(cells)
 
     def flush(self) -> None:
         """Drop all fragments and begin anew. Threads may be in the old ones, and may go on there up to the
