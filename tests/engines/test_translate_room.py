@@ -20,7 +20,7 @@ def test_code_of_a_module_whose_cache_is_full_is_not_stepped(
         return livepro.run(["/bin/ls", "-d", "/"], cache=tmp_path / directory, aslr=False)
 
     roomy = counted("roomy")
-    monkeypatch.setattr(room, "cache_size", lambda module, *, filtered: size)
+    monkeypatch.setattr(room, "cache_size", lambda module, largest, *, filtered: size)
     narrow = [counted("narrow") for _ in range(2)]  # nothing kept, and what there was room for
     assert [each.instructions for each in narrow] == [roomy.instructions] * 2
     for each in narrow:
