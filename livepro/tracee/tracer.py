@@ -228,12 +228,13 @@ class Tracer(TakingOver):
             early = os.waitpid(tid, WAIT_FLAGS)[1]
         if early is None or is_stop(early):
             self._born += 1
-            process = self._process_of(tid, parent, event)
-            self._awaited[tid] = process, self._born
-            if process is not None:
-                process.births.add(self._born)
-            if early is not None:
-                self._first_stop(tid, early)
+            with unless_killed(tid):  # (It is another one's stop that tells of it.)
+                process = self._process_of(tid, parent, event)
+                self._awaited[tid] = process, self._born
+                if process is not None:
+                    process.births.add(self._born)
+                if early is not None:
+                    self._first_stop(tid, early)
 
     def _process_of(self, tid: int, parent: TracedProcess, event: int) -> TracedProcess | None:
         """The process that a new child belongs to: its parent's if it is a thread,

@@ -123,6 +123,41 @@ def test_a_child_whose_parent_is_killed_before_it_tells(exiting: bool, tmp_path:
     assert tracer.processes[1].ppid == root
 
 
+class Late(Running):
+    """A listener that asks something of each child when that has been killed just now."""
+
+    def __init__(self) -> None:
+        self.root = 0
+
+    def thread_started(self, thread: TracedThread) -> None:
+        self.root = self.root or thread.tid
+        if thread.tid != self.root:
+            os.kill(thread.tid, signal.SIGKILL)
+            while not proc.dying(thread.tid):
+                pass
+            raise ProcessLookupError(f"thread {thread.tid} has ended")
+
+
+def test_a_child_that_is_killed_before_its_parent_tells() -> None:
+    """It has stopped by then, and is asked when its parent does tell: that this is in vain was taken for an
+    error of the parent's, and ended the measurement (chromium kills children as it ends)."""
+    tracer = Tracer(ISA.registers, Late(), ISA.syscalls.numbers, follow_children=True)
+    tracer.launch("/bin/sh", ["sh", "-c", "(exit 7); exit 3"], {}, aslr=True)
+    root, told, until = tracer.processes[0].pid, 0, time.monotonic() + 30
+    while tracer.busy:
+        tid, status = os.waitpid(-1, WALL | os.WNOHANG)
+        if not tid:
+            assert time.monotonic() < until, "a child stands still"
+        elif tid == root and is_stop(status) and stop_event(status) in BIRTHS:
+            told = ptrace.event_message(tid)
+            tracer.dispatch(told, os.waitpid(told, WALL)[1])
+            tracer.dispatch(tid, status)
+        else:
+            tracer.dispatch(tid, status)
+    assert [process.pid for process in tracer.processes] == [root, told]
+    assert os.waitstatus_to_exitcode(tracer.root_status or 0) == 3
+
+
 @pytest.fixture
 def waiting() -> Iterator[subprocess.Popen[bytes]]:
     """A process that waits. What it has answered once is not in the middle of its exec, whose stop
