@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
-from livepro.engines.translate.codecache.compiled_code import batch_of
 from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.codecache.recalling import Recaller
 from livepro.engines.translate.codecache.stop_reasons import stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.counting.counters import PARTS, Cells
@@ -76,8 +76,7 @@ class BlockRegistry:
         self._memory = memory
         self._generated = generated
         self._backend = backend
-        self._reader = reader
-        self._emitter = emitter
+        self._recaller = Recaller(backend, reader, emitter)
         self._blocks: list[Fragment | EvictedBlock | int | None] = []
         self.restored: list[Restored] = []
         self._former = FormerSlots(process, generated)
@@ -161,47 +160,11 @@ class BlockRegistry:
         return block
 
     def recall(self, cache: Cache, row: int) -> Fragment:
-        """Look into a copy that was put back whole. Emission depends on nothing but the
-        code, the flags its successors read, where the copy is, and whether it branches by a table:
-        emitting it once more tells where everything is."""
-        if row >= cache.kept:
-            return self._recall_made(cache, row)
-        persisted, module = cache.persisted, cache.module
-        assert persisted is not None
-        assert module is not None
-        rank, start = int(persisted.ranks[row]), cache.starts[row]
-        own = cache.first_slot + rank
-        slot = cache.first_slot + int(persisted.counted[row])
-        pc, code, _ = persisted.source(row)
-        pc += module.start
-        live = int(persisted.live[row])
-        source = self._reader.decode(self._backend.text(pc, code), pc)
-        cell, size = cache.first_cell + rank, int(persisted.sizes[row])
-        details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
-        if len(details.code) != size:
-            details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER, None, start)
-        if len(details.code) != size:
-            raise RuntimeError(f"the translation kept for {module.path} is not what its code gives")
-        cold = cache.colds[row] if cache.colds else 0
-        block = cache.blocks[row] = Fragment(source, slot, start, details, cold, own)
-        if self._blocks[own] is None:
-            self._blocks[own] = block
-        self.note_stops(cache, block, Check.NEVER)
-        return block
-
-    def _recall_made(self, cache: Cache, row: int) -> Fragment:
-        """The same for one that compiled code has made."""
-        cell, slot, known = batch_of(cache.batches, row)
-        pc, code, _ = cache.made_parts(row)
-        live, start, size = int(known[5]), cache.starts[row], int(known[2])
-        source = self._reader.decode(self._backend.text(pc, code), pc)
-        details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
-        if len(details.code) != size or len(source.facts) != known[3]:
-            raise RuntimeError(f"compiled code translates {code.hex()} otherwise")
-        cold = int(known[6]) and int(known[6]) + cache.base
-        block = cache.blocks[row] = Fragment(source, slot, start, details, cold)
-        if isinstance(self._blocks[slot], int) and self.starts[slot] == start:
-            self._blocks[slot] = block
+        """Look into a fragment that was put back, or that compiled code has made."""
+        block = cache.blocks[row] = self._recaller.fragment(cache, row)
+        known = self._blocks[block.own]
+        if known is None or (isinstance(known, int) and self.starts[block.own] == block.start):
+            self._blocks[block.own] = block
         self.note_stops(cache, block, Check.NEVER)
         return block
 
