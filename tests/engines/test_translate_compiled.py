@@ -34,6 +34,7 @@ from livepro.engines.translate.translator.x86_64.compiled.accesses import told
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
 from livepro.engines.translate.translator.x86_64.compiled.prepared import loading, store
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
+from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
 from livepro.engines.translate.translator.x86_64.facts import FactTable
 from livepro.isa import for_machine
@@ -241,6 +242,21 @@ def test_what_is_dropped_stays_counted(tmp_path: Path) -> None:
         assert done.stdout.startswith("59998")
         found.append((int(flushes[1]) > 1, json.loads(report.read_text())["instructions"]))
     assert found == [(False, found[0][1]), (True, found[0][1])]
+
+
+def test_processes_learn_from_each_other() -> None:
+    """Where one has come to others will: the second and third one together stop less often than the first."""
+    needed("perl", "perl")
+    Compiler().prepare()
+    command = [sys.executable, "-m", "livepro", "run", "--stats", "--no-cache", "--", "sh", "-c"]
+    stops = []
+    for script in ("perl -e 'print 1'; :", "perl -e 'print 1'; perl -e 'print 2'; perl -e 'print 3'; :"):
+        done = subprocess.run([*command, script], capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        told = re.search(r"^ +stops +([\d,]+)$", done.stdout + done.stderr, re.MULTILINE)
+        assert told is not None
+        assert done.stdout.startswith("1" if len(stops) == 0 else "123")
+        stops.append(int(told[1].replace(",", "")))
+    assert stops[1] < 2 * stops[0]
 
 
 def module_of(code: bytes) -> CompiledModule:

@@ -114,8 +114,9 @@ class Cache:
 
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
-    `stale` once the module is remapped. `persisted` is what was put back when it was
-    opened, in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops` are
+    `stale` once the module is remapped; so many of the arrivals in it are `heeded`.
+    `persisted` is what was put back when it was opened, in slots from `first_slot` on, which
+    count in the cells from `first_cell` on. `stops` are
     those of all caches of its generation.
     """
 
@@ -150,6 +151,7 @@ class Cache:
         self.seen = 0, 0, 0
         self.forked = 0
         self.left: set[int] = set()
+        self.heeded = 0
         self.record = Record(base, 0 if module is None else module.start)
         self.persisted: PersistedModule | None = None
         self.first_slot = self.first_cell = 0
@@ -169,7 +171,7 @@ class Cache:
         child.links = {target: fields.copy() for target, fields in self.links.items()}
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
-        child.stale = self.stale
+        child.stale, child.heeded = self.stale, self.heeded
         child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
             child.links = links_of(self.record)

@@ -17,6 +17,7 @@ from livepro.engines.translate.coherence.region_stops import RegionStops
 from livepro.engines.translate.coherence.trust import Trust
 from livepro.engines.translate.flush.flushing import Flusher
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.translator.arrivals import Arrivals
 from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter, Reader
 from livepro.engines.translate.translator.building import BlockBuilder
 from livepro.engines.translate.translator.compiled import CompiledBuilder
@@ -46,6 +47,7 @@ class CodeCache:
         region: RegionWatch | None = None,
         size: int | None = None,
         compiler: Compiler | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self.process = process
         self.areas = areas
@@ -54,6 +56,7 @@ class CodeCache:
         self._reader = reader
         self._size = size
         self._compiler = compiler
+        self._arrivals = arrivals or Arrivals()
         self._pending = pending = Pending()
         # Two of the parts need what is made after them, when they are used and not before.
         self.memory = memory = CacheMemory(
@@ -89,6 +92,7 @@ class CodeCache:
         compiled = CompiledBuilder(
             *(process, memory, registry, linker, landings, pending, emitter),
             compiler if region is None else None,
+            self._arrivals,
         )
         self.builder = BlockBuilder(
             *(process, text, generated, memory, registry, linker, landings, writer, self.invalidator),
@@ -107,6 +111,7 @@ class CodeCache:
             self.regions.region,
             self._size,
             self._compiler,
+            self._arrivals,
         )
         self.memory.fork_into(child.memory, files)
         self.registry.fork_into(child.registry)

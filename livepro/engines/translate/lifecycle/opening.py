@@ -13,6 +13,7 @@ from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.threads.calling import TargetCalls
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ProgramCounter, ThreadTable
+from livepro.engines.translate.translator.arrivals import Arrivals
 from livepro.engines.translate.translator.backend import WHEN_TOLD, Backend
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.errors import LiveproError
@@ -45,6 +46,7 @@ class CacheOpener:
         self._backend = backend
         self._reader = backend.reader()
         self.compiler = None if backend.compiler is None else backend.compiler()
+        self._arrivals = Arrivals()
         self._options = options
         self._region = region
         self._countdown = countdown
@@ -137,6 +139,7 @@ class CacheOpener:
             process,
             memory.ThreadAreas(data, [areas]),
             *(self._backend, self._reader, emitter, self._region, options.cache_size, self.compiler),
+            self._arrivals,
         )
         space.memory.add_cache(cache)
         for number, when in watched.items():

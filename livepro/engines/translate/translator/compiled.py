@@ -15,6 +15,7 @@ from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.persist.module import number
+from livepro.engines.translate.translator.arrivals import AT_ONCE, Arrival, Arrivals
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.emitted import Field, Landing
 from livepro.linux.proc import Mapping
@@ -45,6 +46,7 @@ class CompiledBuilder:
         pending: Pending,
         emitter: Emitter,
         compiler: Compiler | None,
+        arrivals: Arrivals,
     ) -> None:
         self._process = process
         self._memory = memory
@@ -54,6 +56,7 @@ class CompiledBuilder:
         self._pending = pending
         self._emitter = emitter
         self._compiler = compiler
+        self._arrivals = arrivals
 
     @cached_property
     def _landing(self) -> Landing:
@@ -65,17 +68,39 @@ class CompiledBuilder:
         compiler, module, registry = self._compiler, cache.module, self._registry
         if compiler is None or module is None or registry.cells.free < _MARGIN:
             return False
-        compiled = cache.compiled
+        compiled, arrivals = cache.compiled, self._arrivals.of(module)
         if compiled is None:
             worth = len(registry.slots) // _LOOKED_THROUGH + (0 if compiler.at_hand else WORTH)
-            if len(cache.blocks) - cache.kept - cache.forked < worth or not compiler.ready(self._emitter):
-                return False
-            compiled = self._begin(cache, compiler)
-        if pc in cache.left:
+            met = max(len(cache.blocks) - cache.kept - cache.forked, len(arrivals) - cache.heeded)
+            if met >= worth and compiler.ready(self._emitter):
+                compiled = self._begin(cache, compiler)
+        if eager:
+            arrivals.append(Arrival(pc - module.start, lands))
+        if compiled is None or pc in cache.left:
             return False
         self._catch_up(cache, compiled)
         compiled.begin(eager)
-        return self._run(cache, compiled, pc - module.start, lands=lands, likely=likely)
+        done = self._run(cache, compiled, pc - module.start, lands=lands, likely=likely)
+        if done and eager:
+            self._heed(cache, compiled, arrivals, eager)
+        return done
+
+    def _heed(self, cache: Cache, compiled: CompiledCode, arrivals: list[Arrival], eager: int) -> None:
+        """Translate what other processes have come to in the same file, a part of it."""
+        module, left = cache.module, cache.left
+        assert module is not None
+        slots, landings = self._registry.slots, self._memory.lookup.landings
+        returns: list[int] = []
+        successors: list[int] = []
+        start = module.start
+        while cache.heeded < len(arrivals) and len(returns) + len(successors) < AT_ONCE:
+            offset, lands = arrivals[cache.heeded]
+            cache.heeded += 1
+            if offset + start not in (landings if lands else slots) and offset + start not in left:
+                (returns if lands else successors).append(offset)
+        if returns or successors:
+            compiled.begin(eager * (len(returns) + len(successors)), returns[::-1], successors)
+            self._run(cache, compiled, -1, lands=False, likely=False)
 
     def _run(self, cache: Cache, compiled: CompiledCode, at: int, *, lands: bool, likely: bool) -> bool:
         base, done = cache.base, False

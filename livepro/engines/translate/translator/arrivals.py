@@ -1,0 +1,30 @@
+"""Where threads have come to that had no fragment there: what one process comes to, others of the same run
+that map the same file will."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from livepro.linux.proc import Mapping
+
+AT_ONCE = 64
+"""Places that are heeded when a thread stops: as many as take a few milliseconds to translate."""
+
+
+class Arrival(NamedTuple):
+    """A place in a module (offset), and whether it was come to by an indirect branch."""
+
+    offset: int
+    lands: bool
+
+
+class Arrivals:
+    """The arrivals in each file, by all processes of a run that translate in the same way, in their order."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[tuple[object, ...], list[Arrival]] = {}
+
+    def of(self, module: Mapping) -> list[Arrival]:
+        """Those in a module's file, to be added to."""
+        key = module.path, module.inode, module.offset, module.end - module.start
+        return self._by_file.setdefault(key, [])
