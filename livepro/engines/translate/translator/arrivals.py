@@ -18,13 +18,27 @@ class Arrival(NamedTuple):
     lands: bool
 
 
-class Arrivals:
-    """The arrivals in each file, by all processes of a run that translate in the same way, in their order."""
+class FileArrivals:
+    """The arrivals in one file in the order of the first at each place (`all`)."""
 
     def __init__(self) -> None:
-        self._by_file: dict[tuple[object, ...], list[Arrival]] = {}
+        self.all: list[Arrival] = []
+        self._known: set[Arrival] = set()
 
-    def of(self, module: Mapping) -> list[Arrival]:
+    def add(self, arrival: Arrival) -> None:
+        """A thread has come to a place."""
+        if arrival not in self._known:
+            self._known.add(arrival)
+            self.all.append(arrival)
+
+
+class Arrivals:
+    """The arrivals in each file, by all processes of a run that translate in the same way."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[tuple[object, ...], FileArrivals] = {}
+
+    def of(self, module: Mapping) -> FileArrivals:
         """Those in a module's file, to be added to."""
         key = module.path, module.inode, module.offset, module.end - module.start
-        return self._by_file.setdefault(key, [])
+        return self._by_file.setdefault(key, FileArrivals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -71,21 +71,22 @@ class CompiledBuilder:
         compiled, arrivals = cache.compiled, self._arrivals.of(module)
         if compiled is None:
             worth = len(registry.slots) // _LOOKED_THROUGH + (0 if compiler.at_hand else WORTH)
-            met = max(len(cache.blocks) - cache.kept - cache.forked, len(arrivals) - cache.heeded)
+            met = max(len(cache.blocks) - cache.kept - cache.forked, len(arrivals.all) - cache.heeded)
             if met >= worth and compiler.ready(self._emitter):
                 compiled = self._begin(cache, compiler)
         if eager:
-            arrivals.append(Arrival(pc - module.start, lands))
+            arrivals.add(Arrival(pc - module.start, lands))
         if compiled is None or pc in cache.left:
             return False
         self._catch_up(cache, compiled)
         compiled.begin(eager)
         done = self._run(cache, compiled, pc - module.start, lands=lands, likely=likely)
-        if done and eager:
-            self._heed(cache, compiled, arrivals, eager)
+        if done and eager and registry.cells.original:
+            # (Once there was no room any more, there is none for what may be of use.)
+            self._heed(cache, compiled, arrivals.all, eager)
         return done
 
-    def _heed(self, cache: Cache, compiled: CompiledCode, arrivals: list[Arrival], eager: int) -> None:
+    def _heed(self, cache: Cache, compiled: CompiledCode, arrivals: Sequence[Arrival], eager: int) -> None:
         """Translate what other processes have come to in the same file, a part of it."""
         module, left = cache.module, cache.left
         assert module is not None
