@@ -181,7 +181,9 @@ class CacheRoom:
         space, process = state.space, state.thread.process
         if mapping in space.memory.others:
             return False
-        if not (mapping.stable_code and mapping.file_backed):
+        # (Code with a cache of its own can be kept, and translated by compiled code.)
+        useful = self._persisted is not None or self._backend.compiler is not None
+        if not (useful and mapping.stable_code and mapping.file_backed):
             space.memory.others.add(mapping)
             return False
         key, persisted = "", None
