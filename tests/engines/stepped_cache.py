@@ -149,7 +149,8 @@ def stepping(engine: SteppedEngine) -> Any:
         if engine.own or state is None or state.mode is not Mode.RUNNING:
             return False
         with suppress(OSError):
-            return bool(state.space.memory.holds(engine.pc.of(tid)))
+            pc, memory = engine.pc.of(tid), state.space.memory
+            return bool(memory.holds(pc)) and pc != memory.gadget  # (a call that livepro has it make)
         return False
 
     def stepped_raw(request: int, tid: int, address: Any, data: Any) -> int:
