@@ -241,18 +241,23 @@ class Cache:
         sizes = blocks[:, 4]
         return pieces(self.text.code[ranges(blocks[:, 0], sizes)], sizes)
 
-    def all_made(self) -> Iterable[tuple[int, int, bytes, bytes]]:
-        """The slots, addresses and bytes of all blocks that compiled code has made, and the sizes of their
-        instructions."""
+    def all_made(self) -> Iterable[tuple[int, int, bytes]]:
+        """The slots, addresses and bytes of all blocks that compiled code has made."""
         made = all_made(self.batches)
         if made is None:
             return ()
         assert self.module is not None
+        pcs = (made.blocks[:, 0] + self.module.start).tolist()
+        return zip(made.slots.tolist(), pcs, self.codes_of(made.blocks), strict=True)
+
+    def steps_made(self) -> list[bytes]:
+        """The sizes of the instructions of each of them."""
+        made = all_made(self.batches)
+        if made is None:
+            return []
         assert self.text is not None
         offsets, lengths, sizes = (made.blocks[:, column].copy() for column in (0, 3, 4))
-        steps = pieces(self.text.steps_of(offsets, lengths, sizes), lengths)
-        pcs = (offsets + self.module.start).tolist()
-        return zip(made.slots.tolist(), pcs, self.codes_of(made.blocks), steps, strict=True)
+        return pieces(self.text.steps_of(offsets, lengths, sizes), lengths)
 
     def _bytes_of(self, row: int) -> int:
         """The bytes of a fragment that has not been looked into."""

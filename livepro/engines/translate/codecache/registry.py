@@ -7,7 +7,7 @@ when somebody asks what they are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple
@@ -251,25 +251,32 @@ class BlockRegistry:
         """Enter blocks of a module's cache that compiled code has made (rows of `Batch.blocks`), which count
         in the next cells; returns their slots. What they are is looked into when somebody asks, but for how
         many instructions they have."""
-        module, count, first = cache.module, len(blocks), len(self.starts)
+        module, first = cache.module, len(self.starts)
         assert module is not None
-        pcs, starts, lengths = (blocks[:, 0] + module.start).tolist(), blocks[:, 1] + cache.base, blocks[:, 3]
-        slots = np.arange(first, first + count) if not self._former else self._slots_again(cache, blocks, pcs)
-        cell = self.cells.take_all(slots.tolist())
+        pcs = (blocks[:, 0] + module.start).tolist()
+        starts, lengths = (blocks[:, 1] + cache.base).tolist(), blocks[:, 3].tolist()
+        slots: Sequence[int] = range(first, first + len(blocks))
+        if self._former:
+            slots = self._slots_again(cache, blocks, pcs)
+        cell = self.cells.take_all(slots)
         if self._memory.refill:
             self._areas.note_lengths(cell, lengths, self.cells.range)
-        self.slots.update(zip(pcs, slots.tolist(), strict=True))
-        again, new = slots < first, slots >= first
-        for slot, start, length in zip(
-            *(slots[again].tolist(), starts[again].tolist(), lengths[again].tolist()), strict=True
-        ):
-            self.starts[slot], self.mappings[slot], self._blocks[slot] = start, module, length
-        self.starts += starts[new].tolist()
-        self.mappings += [module] * int(new.sum())
-        self._blocks += lengths[new].tolist()
-        return slots
+        self.slots.update(zip(pcs, slots, strict=True))
+        if not self._former:
+            self.starts += starts
+            self.mappings += [module] * len(starts)
+            self._blocks += lengths
+            return np.array(slots, np.int64)
+        for slot, start, length in zip(slots, starts, lengths, strict=True):
+            if slot < len(self.starts):
+                self.starts[slot], self.mappings[slot], self._blocks[slot] = start, module, length
+            else:
+                self.starts.append(start)
+                self.mappings.append(module)
+                self._blocks.append(length)
+        return np.array(slots, np.int64)
 
-    def _slots_again(self, cache: Cache, blocks: Array, pcs: list[int]) -> Array:
+    def _slots_again(self, cache: Cache, blocks: Array, pcs: list[int]) -> list[int]:
         """The slots of blocks that compiled code has made: those that they had before a flush, else new
         ones."""
         assert cache.module is not None
@@ -278,7 +285,7 @@ class BlockRegistry:
             if slot is None or self.cells.of(slot) is not None:
                 slot, new = new, new + 1
             slots.append(slot)
-        return np.array(slots, np.int64)
+        return slots
 
     def enter_again(self, slot: int, block: Fragment) -> None:
         """Let a slot that there is already have this fragment."""
@@ -336,7 +343,7 @@ class BlockRegistry:
         note, mappings = self._former.note, self.mappings
         further = set(self.unrolled.pairs()[0].tolist())
         for cache in self._memory.caches.all:
-            for slot, pc, code, _ in cache.all_made():
+            for slot, pc, code in cache.all_made():
                 if isinstance(self._blocks[slot], int):
                     note(slot, pc, code, mappings[slot])
         for slot in self.cells.slots().tolist():
@@ -363,13 +370,13 @@ class BlockRegistry:
         other fragment."""
         flushed, blocks, of = self._memory.flushed, self._blocks, self.cells.of
         for cache in () if flushed is None else flushed.caches.all:
-            for slot, pc, code, sizes in cache.all_made():
+            for (slot, pc, code), sizes in zip(cache.all_made(), cache.steps_made(), strict=True):
                 if isinstance(blocks[slot], int) and of(slot) is None:
                     blocks[slot] = EvictedBlock(pc, code, sizes)
         for slot in cells.slots().tolist():
-            block = self._blocks[slot]
-            if isinstance(block, Fragment | int) and self.cells.of(slot) is None:
-                self._blocks[slot] = EvictedBlock(*self.parts(slot))
+            block = blocks[slot]
+            if isinstance(block, Fragment) and of(slot) is None:
+                blocks[slot] = EvictedBlock(*self.parts(slot))
 
     @contextmanager
     def moving(self) -> Iterator[None]:

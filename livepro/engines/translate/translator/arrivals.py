@@ -41,4 +41,7 @@ class Arrivals:
     def of(self, module: Mapping) -> FileArrivals:
         """Those in a module's file, to be added to."""
         key = module.path, module.inode, module.offset, module.end - module.start
-        return self._by_file.setdefault(key, FileArrivals())
+        found = self._by_file.get(key)  # (It is asked at each stop at new code.)
+        if found is None:
+            found = self._by_file[key] = FileArrivals()
+        return found

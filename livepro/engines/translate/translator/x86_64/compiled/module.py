@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,13 +49,8 @@ class Text:
 
     def instructions(self, at: Array, counts: Array, sizes: Array, kind_of: Kinds) -> Instructions:
         """See `CodeText`."""
-        total, table = int(counts.sum()), self.shapes
-        steps, shapes, code = (
-            np.zeros(total, np.uint8),
-            np.zeros(total, np.int32),
-            np.zeros(sizes.sum(), np.uint8),
-        )
-        self._look_into(at, counts, steps, shapes, code)
+        table = self.shapes
+        steps, shapes, code = self._look_into(at, counts, sizes)
         numbers = np.zeros(len(table), np.uint16)  # by shape
         used = np.flatnonzero(np.bincount(shapes, minlength=1))
         groups, instructions = table.described(used)
@@ -63,24 +59,15 @@ class Text:
 
     def steps_of(self, at: Array, counts: Array, sizes: Array) -> npt.NDArray[np.uint8]:
         """See `CodeText`."""
-        total = int(counts.sum())
-        steps, shapes = np.zeros(total, np.uint8), np.zeros(total, np.int32)
-        self._look_into(at, counts, steps, shapes, np.zeros(sizes.sum(), np.uint8))
-        return steps
+        return self._look_into(at, counts, sizes)[0]
 
-    def _look_into(
-        self,
-        at: Array,
-        counts: Array,
-        steps: npt.NDArray[np.uint8],
-        shapes: npt.NDArray[np.int32],
-        code: npt.NDArray[np.uint8],
-    ) -> None:
-        """Of the instructions of blocks at these offsets the sizes, shapes and bytes."""
-        table = self.shapes
-        table.kernels.shapes_of(
-            self.code, at, counts, table.lows, table.highs, table.rows, steps, shapes, code
-        )
+    def _look_into(self, at: Array, counts: Array, sizes: Array) -> tuple[Any, Any, Any]:
+        """Of the instructions of blocks at these offsets the sizes (uint8), shapes (int32) and bytes
+        (uint8)."""
+        table, total = self.shapes, int(counts.sum())
+        found = np.zeros(total, np.uint8), np.zeros(total, np.int32), np.zeros(sizes.sum(), np.uint8)
+        table.kernels.shapes_of(self.code, at, counts, table.lows, table.highs, table.rows, *found)
+        return found
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an index on."""
