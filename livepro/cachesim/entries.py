@@ -1,6 +1,11 @@
-"""The simulator's loop over a filtered stream (`livepro.engines.stream.filtering`), which lacks only hits.
+"""The simulator's loop over a filtered stream (`livepro.engines.stream.filtering`), which lacks what hits.
 
 A plain access is one entry. The words of others come one by one, and are kept until all are there.
+
+A cache has its lines and, behind those of each set, when each was used last, and since when all are new (one
+more than `clock` says; `room`). A thread had none of them where a
+chunk began: what it says has missed may be here from before. What has come in since `began` it has had, so that
+missed. The order of lines that hit there is told where the chunk ends.
 """
 
 # mypy: ignore-errors
@@ -11,15 +16,36 @@ import numpy as np
 from numba import njit
 
 from livepro.cachesim.simulating import D1, I1, LL, misses
-from livepro.engines.stream.filtering import ADDRESS, ENTRY, FETCH, PLACE_SHIFT
+from livepro.engines.stream.filtering import (
+    ADDRESS,
+    ENTRY,
+    FETCH,
+    FIRST_MISSED,
+    LAST_MISSED,
+    NO_CODE,
+    NO_LINE,
+    ORDER,
+    PLACE_SHIFT,
+)
 from livepro.events.pointers import borrowed
 
 U = np.uint64
 ONE, NUMBER = U(1), U((1 << PLACE_SHIFT) - 1)
 _ONE, _STRING, _MASKED, _PACKED, _LANES, _SIZED = range(6)  # `livepro.isa.access.Pattern`
 _READ, _WRITE = 3, 6  # columns of what is counted
+_DATA, _CODE = 1, 2
+"""Where `clock` has the moment from which on a thread has had all lines; in front of them is the present."""
+_MISSED = U(LAST_MISSED | FIRST_MISSED)
+_PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED)
+_NO_LINE = np.int64(NO_LINE - (1 << 64))
 PENDING = 512
 """Words of an instruction, at most: two accesses of 64 lanes are less."""
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def room(ways):
+    """The words of a set."""
+    return U(2) * ways + ONE
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -43,14 +69,62 @@ def touch(cache, at, ways, line, clock):
     return True
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def take_missed(cache, at, ways, line, clock, which):
+    """The same of a line that has missed in the thread's own cache."""
+    if cache[at + U(2) * ways] == clock[which] + 1:
+        return True
+    oldest, when = U(0), cache[at + ways]
+    for way in range(ONE, ways):
+        if cache[at + ways + way] < when:
+            oldest, when = way, cache[at + ways + way]
+    if when > clock[which]:  # there is none from before
+        cache[at + U(2) * ways] = clock[which] + 1
+        return True
+    for way in range(ways):
+        if cache[at + way] == line:
+            if cache[at + ways + way] > clock[which]:
+                return True
+            clock[0] += 1
+            cache[at + ways + way] = clock[0]
+            return False
+    clock[0] += 1
+    cache[at + oldest], cache[at + ways + oldest] = line, clock[0]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def take_order(cache, lines, clock, which, bits, sets, ways, sign, none):
+    """Take in which lines a thread's cache has (`Lines`), of each set from the one used last: times a `sign`,
+    or `none`."""
+    row = U(1 << bits - 3)
+    for s in range(sets):
+        at = room(ways) * U(s)
+        held = U(0)
+        while held < ways and lines[(held // row * U(sets) + U(s)) * row + held % row] != none:
+            held += ONE
+        for n in range(held):
+            way = held - ONE - n
+            line = sign * lines[(way // row * U(sets) + U(s)) * row + way % row] >> bits
+            where = n  # all of the set are told then, and what there is of it is not in order
+            if held < ways:
+                where = U(0)
+                while cache[at + where] != line:
+                    where += ONE
+            clock[0] += 1
+            cache[at + where], cache[at + ways + where] = line, clock[0]
+    clock[which] = clock[0]
+
+
 @njit(nogil=True, cache=True)
 def data_misses(d1, shapes, address, size, clock):
     """Whether an access misses the first-level cache of data."""
     bits, mask, ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
     out = False
     for line in range(address >> bits, ((address + size - 1) >> bits) + 1):
-        if touch(d1, U(line & mask) * U(2) * ways, ways, line, clock):
+        if touch(d1, U(line & mask) * room(ways), ways, line, clock):
             out = True
+    clock[_DATA] = clock[0]  # the thread has had none of them
     return out
 
 
@@ -114,6 +188,23 @@ def complete(
 
 
 @njit(nogil=True, cache=True)
+def words_in(pattern, lanes):
+    """The words of an access."""
+    return 1 if pattern == _ONE else 1 + lanes if pattern == _LANES else 2
+
+
+@njit(nogil=True, cache=True)
+def access_at(begin, end, place, pattern, lanes_of):
+    """Which access of a block, from `begin` to `end`, a word belongs to."""
+    behind = U(1)
+    for a in range(begin, end):
+        behind += U(words_in(pattern[a], lanes_of[a]))
+        if place < behind:
+            return a
+    return end - ONE
+
+
+@njit(nogil=True, cache=True)
 def take_word(
     begin, end, place, value, access_of, pattern, size_of, kind_of, lanes_of, owner_of, pending, shapes, d1,
     ll, clock, counts, missed,
@@ -123,7 +214,7 @@ def take_word(
     while a < end:
         if owner_of[a] != belongs:
             belongs, before = owner_of[a], word  # where the instruction's words begin
-        last = word + (1 if pattern[a] == _ONE else 1 + lanes_of[a] if pattern[a] == _LANES else 2)
+        last = word + words_in(pattern[a], lanes_of[a])
         if place < last:
             break
         word = last
@@ -168,39 +259,57 @@ def simulate_entries(
     )
     shapes, i1, d1, ll = borrowed(shapes), borrowed(i1), borrowed(d1), borrowed(ll)
     clock, counts, missed = borrowed(clock), borrowed(counts), borrowed(missed)
+    i_bits, i_mask, i_ways = shapes[I1], shapes[I1 + 1], U(shapes[I1 + 2])
     d_bits, d_mask, d_ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
-    d_room = U(2) * d_ways
+    i_room, d_room = room(i_ways), room(d_ways)
     l_bits, l_mask, l_ways = shapes[LL], shapes[LL + 1], U(shapes[LL + 2])
     width = 1 << d_bits
+    clock[_DATA] = clock[_CODE] = clock[0]
     at, behind = U(0), U(len(entries))
     while at < behind:
         head, value = U(entries[at]), entries[at + ONE]
         at += U(ENTRY)
         number, place = head & NUMBER, head >> U(PLACE_SHIFT)
+        if place & U(ORDER):
+            told = U(value & ADDRESS)
+            if number:
+                take_order(i1, entries[at : at + told], clock, _CODE, i_bits, i_mask + 1, i_ways, 1, NO_CODE)
+            else:
+                take_order(d1, entries[at : at + told], clock, _DATA, d_bits, d_mask + 1, d_ways, -1, _NO_LINE)
+            at += told
+            continue
+        first_missed, last_missed = place & U(FIRST_MISSED) != U(0), place & U(LAST_MISSED) != U(0)
         block = U(first[number])
         if place & U(FETCH):
-            i = block + (place & ~U(FETCH))
-            if misses(i1, shapes, I1, address_of[i], nbytes[i]):
+            i = block + (place & _PLACE)
+            address, size = address_of[i], nbytes[i]
+            line, last = address >> i_bits, (address + size - 1) >> i_bits
+            away = first_missed and take_missed(i1, U(line & i_mask) * i_room, i_ways, line, clock, _CODE)
+            if last_missed and take_missed(i1, U(last & i_mask) * i_room, i_ways, last, clock, _CODE):
+                away = True
+            if away:
                 counts[i, 1] += 1
                 missed[1] += 1
-                if misses(ll, shapes, LL, address_of[i], nbytes[i]):
+                if misses(ll, shapes, LL, address, size):
                     counts[i, 2] += 1
                     missed[2] += 1
             continue
         begin, end = U(access_of[block]), U(access_of[U(first[number + ONE])])
-        if U(words_of[number]) == ONE + end - begin:
+        if place & _MISSED:
+            place &= _PLACE
             a = begin + place - ONE
-            address, size = value & ADDRESS, size_of[a]
-            if (address & (width - 1)) + size <= width:
-                line = address >> d_bits
-                if not touch(d1, U(line & d_mask) * d_room, d_ways, line, clock):
-                    continue
-            elif not data_misses(d1, shapes, address, size, clock):
+            if U(words_of[number]) != ONE + end - begin:
+                a = access_at(begin, end, place, pattern, lanes_of)
+            address, size = value & ADDRESS, min(size_of[a], width)
+            line, last = address >> d_bits, (address + size - 1) >> d_bits
+            away = first_missed and take_missed(d1, U(line & d_mask) * d_room, d_ways, line, clock, _DATA)
+            if last_missed and take_missed(d1, U(last & d_mask) * d_room, d_ways, last, clock, _DATA):
+                away = True
+            if not away:
                 continue
             i, column = U(owner_of[a]), _READ if kind_of[a] & 1 else _WRITE
             counts[i, column + 1] += 1
             missed[column + 1] += 1
-            size = min(size, width)
             line = address >> l_bits
             if ll[U(line & l_mask) * l_ways] == line and (address + size - 1) >> l_bits == line:
                 continue  # as most

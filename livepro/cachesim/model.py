@@ -22,7 +22,7 @@ from livepro.cachesim.places import by_place, frames, functions_text
 from livepro.cachesim.simulated import Simulated
 from livepro.cachesim.simulating import CACHE_EVENTS, EVENTS
 from livepro.engines.stream.blocks import StaticTables
-from livepro.engines.stream.filtering import Filter, lines_of
+from livepro.engines.stream.filtering import Filter, Lines, filter_of
 from livepro.engines.stream.recorder import StreamImage
 from livepro.events import Analysis, Program
 from livepro.events.pump import Consumer
@@ -63,13 +63,11 @@ class CacheSim(Analysis):
 
     @property
     def filter(self) -> Filter | None:
-        """What of the stream may be left out: all that hits the line that its set was last accessed at. None
+        """What of the stream may be left out: all that hits in the first-level caches. None
         where all of it is needed."""
-        data = lines_of(self.hierarchy.d1.line, self.hierarchy.d1.sets)
-        code = lines_of(self.hierarchy.i1.line, self.hierarchy.i1.sets)
-        if data is None or code is None or self.branches or not self.caches or not self._filtered:
+        if self.branches or not self.caches or not self._filtered:
             return None
-        return Filter(data, code)
+        return filter_of(*(Lines(c.line, c.sets, c.ways) for c in (self.hierarchy.d1, self.hierarchy.i1)))
 
     def reduced(self, name: str) -> tuple[Filter, Consumer] | None:
         """See `livepro.events.pump.Filterable`."""

@@ -75,20 +75,32 @@ REFILL_ENDED = 0xF0
 """Not 0 if the thread has taken all allowances back, and gives out no more."""
 RECORD = 0xF8
 """Where the thread's next record begins, from the area's start, if it is recorded."""
-RECORDERS = (0x100, 0x108, 0x110)
-"""Where a thread goes whose entries fill its chunk (`stream.filtering`), and what writes an entry, and one
-behind which nothing is known of the lines of data that were accessed last."""
-ENTRY = 0x118
+RECORDERS = (0x100, 0x108, 0x110, 0x118)
+"""What a thread calls that simulates its first-level caches (`stream.filtering`): for an access, for a fetch,
+to write a word that is no plain access, and before the first such word of an instruction."""
+ENTRY = 0x120
 """The entry's first word."""
-ENTRY_VALUE = 0x120
-"""Its second one."""
-ENTRY_RETURN = 0x130
-"""Where the thread goes on."""
-ENTRY_LINES = 0x158
-"""The bytes of a line of data, and its slots times 2**32."""
-ENTRY_SAVED = (0x138, 0x140)
+ENTRY_VALUE = 0x128
+"""The address, or its second word."""
+ENTRY_SPAN = 0x130
+"""The bytes accessed, minus one."""
+ENTRY_TAG = 0x138
+"""Which execution of the block it is."""
+ENTRY_STACK = 0x140
+"""The stack that it calls them with."""
+ENTRY_RSP = 0x148
+"""The program's stack pointer meanwhile."""
+ENTRY_SAVED = tuple(range(0x200, 0x238, 8))
 """Registers borrowed there."""
-FILTER_FLAGS = (0x148, 0x150)
+ENTRY_FLAGS = 0x238
+"""Flags."""
+ENTRY_LOG = 0x240
+"""Where the next change of a cache will be noted, from `LOG` on."""
+ENTRY_ORDER = 0x248
+"""Where the last lines of a cache are in the chunk, from the area's start."""
+ENTRY_CACHES = (0x160, 0x168)
+"""What the caches of data and of code are like (`stream.filtering.Lines.packed`)."""
+FILTER_FLAGS = (0x150, 0x158)
 """The flags where they are needed behind a filter, and the register that they are moved in."""
 FILTER_SAVED = 0x180
 """16 words, by register, for those that a filter borrows: not the same one again and again, or each would
@@ -112,9 +124,17 @@ TOUCHED = MORE + MAX_SLOTS * 8
 """A byte for each group of counters: not 0 if one may have changed since the tracer took note."""
 TOUCHED_SIZE = (1 << 21) // GROUP
 DATA_LINES = (TOUCHED + TOUCHED_SIZE + 0xFFF) & -0x1000
-"""The slots of data of a filtered stream, as far apart as lines are."""
-CODE_LINES = DATA_LINES + 0x1000
-"""Those of code."""
+"""A thread's cache of data (`stream.filtering`)."""
+CODE_LINES = DATA_LINES + 0x8000
+"""That of code."""
+LOG = CODE_LINES + 0x8000
+LOG_SIZE = 0x200
+LOGGED = 32
+"""The last changes of caches, bytes for each: the entry's first word, the execution, where the line was (from
+`DATA_LINES` on), and what was there."""
+ENTRY_RETURN = LOG + 0x8000 - 8
+"""Where the thread goes on, while it simulates: the only word of a stack. (There is room for a signal's frame,
+should the tracer be gone.)"""
 RECORDS_END = 3 << 24
 """Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
 not before that in the chunk."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
@@ -57,16 +59,21 @@ class Chunk:
         self.put(end, words)
         self.end = end + len(words)
 
-    def deliver(self, upto: int | None = None) -> None:
-        """Give the sink the words up to a place (all of them), and begin anew with those behind it."""
+    def deliver(self, upto: int | None = None, more: Words | None = None) -> None:
+        """Give the sink the words up to a place (all of them), with `more` behind them, and begin anew with
+        those behind it."""
         place = self.end if upto is None else upto
         rest = self._words[place : self.end].copy()
-        self._recorder.deliver(self._stream, self._words[self.begin : place].copy())
+        self._recorder.deliver(self._stream, self._taken(place, more))
         self._start()
         self._words[self.begin : self.begin + len(rest)] = rest
         self.end = self.begin + len(rest)
 
-    def close(self) -> None:
-        """The stream has ended: give the sink what is left."""
-        self._recorder.deliver(self._stream, self._words[self.begin : self.end].copy())
+    def close(self, more: Words | None = None) -> None:
+        """The stream has ended: give the sink what is left, and `more`."""
+        self._recorder.deliver(self._stream, self._taken(self.end, more))
         self._recorder.end(self._stream)
+
+    def _taken(self, place: int, more: Words | None) -> Words:
+        mine = self._words[self.begin : place]
+        return mine.copy() if more is None else np.concatenate((mine, more))

@@ -1,8 +1,8 @@
 """The filtered event stream of a translated thread (`livepro.engines.stream.filtering`).
 
-The thread writes entries into its area as it executes; the tracer adds those of instructions that it has
-executed elsewhere, and takes back those of one that did not retire. How often blocks were executed the
-thread's counters say.
+The thread simulates its caches and writes entries into its area as it executes; the tracer adds those of
+instructions that it has executed elsewhere, and takes back what one did that did not retire. How often blocks
+were executed the thread's counters say.
 """
 
 from __future__ import annotations
@@ -10,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from livepro.engines.stream.blocks import StreamBlock, StreamBlocks
-from livepro.engines.stream.filtering import ENTRY, FETCH, NO_CODE, PLACE_SHIFT, TAG_SHIFT, Filter
+from livepro.engines.stream.filtering import (
+    ENTRY,
+    FETCH,
+    FIRST_MISSED,
+    LAST_MISSED,
+    NO_CODE,
+    ORDER,
+    PLACE_SHIFT,
+    TAG_SHIFT,
+    Filter,
+    Lines,
+)
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.stream.stepping import StoppedMachine
 from livepro.engines.translate import layout
@@ -27,12 +40,14 @@ from livepro.isa.base import Isa
 
 _NUMBER = (1 << PLACE_SHIFT) - 1
 _TAG = (1 << 64 - TAG_SHIFT) - 1
+_PLACE = ~(LAST_MISSED | FIRST_MISSED)
 
 Stepped = list[tuple[Access, list[int]]]
 
 
 class FilteredTrace:
-    """Begins, completes and empties the entries in a thread's area (`words`); `space` has its fragments.
+    """Begins, completes and empties the entries in a thread's area (`words`, which is at an `address` of the
+    program's); `space` has its fragments.
 
     See `TranslateTrace`, in whose place it is."""
 
@@ -45,6 +60,7 @@ class FilteredTrace:
         isa: Isa,
         space: CodeCache,
         filter: Filter,
+        address: int,
     ) -> None:
         self._recorder = recorder
         self._stream = stream
@@ -60,22 +76,27 @@ class FilteredTrace:
         assert entries is not None
         for where, start in zip(layout.RECORDERS, entries.starts, strict=True):
             words[where // 8] = at + start
-        words[layout.ENTRY_LINES // 8] = filter.data.line | filter.data.slots << 32
-        self._forget()
+        self._entries = entries
+        for where, lines in zip(layout.ENTRY_CACHES, filter, strict=True):
+            words[where // 8] = lines.packed
+        words[layout.ENTRY_STACK // 8] = address + layout.ENTRY_RETURN + 8
+        self._begin()
 
     def _of(self, block: Fragment) -> StreamBlock:
         source = block.source
         flows = [facts.flow for facts in source.facts]
         return self._blocks.block(source.pc, source.code, source.steps(), flows, source.target)
 
-    def _forget(self) -> None:
-        """Nothing is known of the lines accessed last: what is accessed next is an entry."""
-        code = self._filter.code
-        entries = self._space.emitter.entries
-        assert entries is not None
-        entries.forget(self._words)
-        first = layout.CODE_LINES // 8
-        self._words[first : first + code.slots * code.line // 8 : code.line // 8] = NO_CODE
+    def _begin(self) -> None:
+        """Nothing is in the thread's caches."""
+        words = self._words
+        words[layout.ENTRY_ORDER // 8] = words[layout.ENTRY_LOG // 8] = 0
+        words[layout.LOG // 8 : (layout.LOG + layout.LOG_SIZE) // 8] = ALL_64
+        self._entries.empty(words)
+        self._rows(layout.CODE_LINES, self._filter.code)[:] = NO_CODE
+
+    def _rows(self, at: int, lines: Lines) -> Words:
+        return self._words[at // 8 : at // 8 + lines.words]
 
     def _append(self, number: int, place: int, value: int = 0) -> None:
         if not self._chunk.room(ENTRY):
@@ -85,8 +106,25 @@ class FilteredTrace:
     def _empty(self) -> None:
         """Give the sink all entries. Others may have a turn before the next ones: they may access these
         caches."""
-        self._chunk.deliver()
-        self._forget()
+        self._chunk.deliver(more=self._order())
+        self._begin()
+
+    def _order(self) -> Words:
+        """The entries that tell which lines are in the caches."""
+        parts: list[Any] = []
+        for number, (at, lines) in enumerate(
+            zip((layout.DATA_LINES, layout.CODE_LINES), self._filter, strict=True)
+        ):
+            head = number | ORDER << PLACE_SHIFT, lines.words
+            parts += (np.array(head, np.uint64), self._rows(at, lines))
+        return np.concatenate(parts)
+
+    def _look_away(self) -> None:
+        """Words will be written of what nobody has looked at whether it misses."""
+        if not self._chunk.room(ENTRY):
+            self._empty()
+        self._entries.order(self._words)
+        self._entries.empty(self._words)
 
     # -- what the engine tells
 
@@ -106,8 +144,7 @@ class FilteredTrace:
         known = self._of(block)
         self._stepped = None
         if not block.size:  # which fetched nothing in the cache
-            self._append(known.number, FETCH | index)
-            self._forget()
+            self._fetch(known, index)
         accesses = known.accesses[index]
         if accesses:
             machine = StoppedMachine(self._stream.thread, registers(), self._isa.vector_registers)
@@ -124,11 +161,30 @@ class FilteredTrace:
     def _put(self, known: StreamBlock, index: int, found: Stepped, registers: Any) -> None:
         """Add the words of an instruction that has been stepped."""
         word = 1 + known.words(index)
+        self._look_away()
         for access, words in found:
             for value in self._isa.access_words_after(access, words, registers):
                 self._append(known.number, word, value)
                 word += 1
-        self._forget()
+
+    def _fetch(self, known: StreamBlock, index: int) -> None:
+        """Simulate that an instruction is fetched, as the thread does."""
+        lines, missed = self._filter.code, 0
+        sizes = self._blocks.sizes[known.number]
+        begin = known.address + sum(sizes[:index])
+        first, last = (at & -lines.line for at in (begin, begin + sizes[index] - 1))
+        for line in dict.fromkeys((first, last)):
+            row = layout.CODE_LINES + (line & lines.mask)
+            places = [(row + lines.offset(way)) // 8 for way in range(lines.ways)]
+            there = self._words[places].tolist()
+            if line not in there:
+                missed |= LAST_MISSED if line == last else FIRST_MISSED
+                there.pop()
+            else:
+                there.remove(line)
+            self._words[places] = [line, *there]
+        if missed:
+            self._append(known.number, FETCH | index | missed)
 
     def left(self, block: Fragment, count: int, registers: Callable[[], Any], *, recorded: bool) -> None:
         """The thread left `block` after its first `count` instructions. `recorded` says whether its counter
@@ -164,27 +220,64 @@ class FilteredTrace:
             first = int(self._words[begun + n * ENTRY + 1])
             behind = self._isa.access_words_after(access, [first, 0], registers)[1]
             self._append(known.number, word + n * access.words + 1, behind)
-        self._forget()
         return True
 
     def _take_back(self, block: Fragment, known: StreamBlock, count: int, *, counted: bool) -> None:
-        """Take back the entries of instruction `count`, which has not retired."""
+        """Take back what instruction `count` did, which has not retired: its entries, and what it changed in
+        the thread's caches."""
         told = self._execution(block)
         if told is None or count == len(known.accesses):
             return
         execution = told + (not counted) & _TAG
-        first, chunk = 1 + known.words(count), self._chunk
-        end = chunk.end
-        while end - ENTRY >= chunk.begin:
-            head, value = int(self._words[end - ENTRY]), int(self._words[end - ENTRY + 1])
-            place = head >> PLACE_SHIFT
-            mine = place == FETCH | count or (not place & FETCH and place >= first)
-            if head & _NUMBER != known.number or not mine or value >> TAG_SHIFT != execution:
+        first, chunk, words = 1 + known.words(count), self._chunk, self._words
+
+        def own(at: int) -> bool:
+            head = int(words[at])
+            place = head >> PLACE_SHIFT & _PLACE
+            word = not place & (FETCH | ORDER) and place >= first
+            return head & _NUMBER == known.number and (word or place == FETCH | count)
+
+        def mine(at: int) -> bool:
+            return own(at) and int(words[at + 1]) >> TAG_SHIFT == execution
+
+        end, order = chunk.end, int(words[layout.ENTRY_ORDER // 8]) // 8
+        behind = order + ENTRY + self._filter.data.words if order >= chunk.begin else chunk.begin
+        if (
+            chunk.begin <= order
+            and behind < end
+            and int(words[order + 1]) >> TAG_SHIFT == execution
+            and all(own(at) for at in range(behind, end, ENTRY))
+        ):
+            # Its words, the lines of data, and what it fetched.
+            end = behind
+            while order - ENTRY >= chunk.begin and mine(order - ENTRY):
+                words[order - ENTRY : end - ENTRY] = words[order:end].copy()
+                order, end = order - ENTRY, end - ENTRY
+            words[layout.ENTRY_ORDER // 8] = order * 8
+        else:
+            while end - ENTRY >= behind and mine(end - ENTRY):
+                end -= ENTRY
+        chunk.end = end
+        log = layout.LOG // 8
+        for _ in range(layout.LOG_SIZE // layout.LOGGED):
+            last = (int(words[layout.ENTRY_LOG // 8]) - layout.LOGGED) % layout.LOG_SIZE
+            at = log + last // 8
+            if not own(at) or int(words[at + 1]) & _TAG != execution:
                 break
-            end -= ENTRY
-        if end != chunk.end:
-            chunk.end = end
-            self._forget()
+            self._put_back(int(words[at + 2]), int(words[at + 3]))
+            words[layout.ENTRY_LOG // 8], words[at] = last, ALL_64
+
+    def _put_back(self, where: int, line: int) -> None:
+        """Let a line be where it was, so many bytes from the first one of data on, and the lines that are there
+        and before it those before it."""
+        begin, lines = layout.DATA_LINES, self._filter.data
+        if where >= layout.CODE_LINES - layout.DATA_LINES:
+            where -= layout.CODE_LINES - layout.DATA_LINES
+            begin, lines = layout.CODE_LINES, self._filter.code
+        way = lines.way(where)
+        row = begin + where - lines.offset(way)
+        places = [(row + lines.offset(n)) // 8 for n in range(way + 1)]
+        self._words[places] = [*self._words[places].tolist()[1:], line]
 
     def _execution(self, block: Fragment) -> int | None:
         """What the counter of a fragment says; None if it has none, being none, or the comparison of one with
@@ -201,7 +294,7 @@ class FilteredTrace:
 
     def end(self) -> None:
         """The thread has ended, or is let go: all its entries are there."""
-        self._chunk.close()
+        self._chunk.close(self._order())
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""

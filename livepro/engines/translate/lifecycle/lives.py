@@ -146,7 +146,8 @@ class ThreadLives:
             elif isinstance(recorder.filter, Repeats):
                 state.trace = RepeatedTrace(*asked, recording, *words, state.space)
             else:
-                state.trace = FilteredTrace(*asked, recording.blocks, *words, state.space, recorder.filter)
+                lines = recorder.filter, state.area_address
+                state.trace = FilteredTrace(*asked, recording.blocks, *words, state.space, *lines)
 
     def exiting(self, thread: TracedThread, *, in_exec: bool) -> None:
         """A thread is about to end (`in_exec`: by another one's, or its own, exec): take down what it has

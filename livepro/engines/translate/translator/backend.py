@@ -75,16 +75,19 @@ class Records(Protocol):
 
 
 class Entries(Protocol):
-    """Code that writes the entries of a filtered stream, of `size` bytes: where it begins for each of
-    `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
+    """Code that simulates a thread's caches and writes the entries of a filtered stream, of `size` bytes: where it
+    begins for each of `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
 
     code: bytes
     size: int
     starts: list[int]
     stops: list[int]
 
-    def forget(self, words: Words) -> None:
-        """Let nothing be known of the lines of data that a thread accessed last (in its area)."""
+    def order(self, words: Words) -> None:
+        """Write the lines of data into a thread's chunk (in its area)."""
+
+    def empty(self, words: Words) -> None:
+        """Let there be no line of data in a thread's cache."""
 
 
 class Emitter(Protocol):

@@ -88,7 +88,7 @@ class Emitter(CounterEmitter):
     def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""
         from livepro.engines.stream.filtering import Repeats
-        from livepro.engines.translate.translator.x86_64.events.entries import Entries
+        from livepro.engines.translate.translator.x86_64.events.entries import entries_for
         from livepro.engines.translate.translator.x86_64.events.filtering import Filtering
         from livepro.engines.translate.translator.x86_64.events.recording import Recording
 
@@ -96,7 +96,7 @@ class Emitter(CounterEmitter):
             self.recording = Recording(blocks, every=filter is None)
         else:
             self.recording = Filtering(blocks, filter)
-            self.entries = Entries(filter.data)
+            self.entries = entries_for(filter.data.packed, filter.code.packed)
 
     # -- writing
 

@@ -52,9 +52,10 @@ def roll_forward(registers: Any, words: Words, area: int, read: Read) -> bool:
         REFILLING.finish(registers, words, within, read)
         return True
     entries = int(words[layout.RECORDERS[0] // 8])
-    if entries and 0 <= pc - entries < entries_for(int(words[layout.ENTRY_LINES // 8])).size:
-        entries_for(int(words[layout.ENTRY_LINES // 8])).finish(registers, words, pc - entries)
-        return True
+    if entries:
+        routines = entries_for(*(int(words[at // 8]) for at in layout.ENTRY_CACHES))
+        if 0 <= pc - entries < routines.size:
+            return routines.finish(registers, words, pc - entries)
     code = read(pc, 16)
     if len(code) < 16:
         return False

@@ -32,8 +32,8 @@ def and_32(register: int, mask: int) -> bytes:
     return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
 
 
-def load_slot(register: int) -> bytes:
-    """mov r64, gs:[r64 + slots of data] (not rsp, r12)"""
+def load_first(register: int) -> bytes:
+    """mov r64, gs:[r64 + first line of data] (not rsp, r12)"""
     high, low = register >> 3, register & 7
     return bytes((0x65, 0x48 | high << 2 | high, 0x8B, 0x80 | low << 3 | low)) + _i32(layout.DATA_LINES)
 
@@ -58,12 +58,6 @@ def load_halfword(register: int, offset: int) -> bytes:
     return bytes((0x65, rex, 0x0F, 0xB7, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
 
 
-def store_halfword(register: int, offset: int) -> bytes:
-    """mov gs:[offset], r16"""
-    rex = 0x40 | register >> 3 << 2
-    return bytes((0x65, 0x66, rex, 0x89, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
-
-
 def store_halfword_indirect(register: int, pointer: int, displacement: int) -> bytes:
     """mov gs:[pointer + displacement], r16 (pointer: not rsp, r12)"""
     rex = 0x40 | register >> 3 << 2 | pointer >> 3
@@ -75,6 +69,22 @@ def store_immediate(pointer: int, displacement: int, value: int) -> bytes:
     return bytes((0x65, 0x40 | pointer >> 3, 0xC7, 0x40 | pointer & 7, displacement)) + _i32(value)
 
 
+def load_indirect(register: int, pointer: int, displacement: int) -> bytes:
+    """mov r64, gs:[pointer + displacement] (pointer: not rsp, r12)"""
+    rex = 0x48 | register >> 3 << 2 | pointer >> 3
+    return bytes((0x65, rex, 0x8B, 0x80 | (register & 7) << 3 | pointer & 7)) + _i32(displacement)
+
+
+def store_long_immediate(pointer: int, displacement: int, value: int) -> bytes:
+    """mov qword gs:[pointer + displacement], imm32, sign-extended (pointer: not rsp, r12)"""
+    return bytes((0x65, 0x48 | pointer >> 3, 0xC7, 0x80 | pointer & 7)) + _i32(displacement) + _i32(value)
+
+
+def call_area(offset: int) -> bytes:
+    """call gs:[offset]"""
+    return b"\x65\xff\x14\x25" + _i32(offset)
+
+
 def and_long(register: int, mask: int) -> bytes:
     """and r64, imm32, sign-extended"""
     return bytes((0x48 | register >> 3, 0x81, 0xE0 | register & 7)) + _i32(mask)
@@ -83,8 +93,3 @@ def and_long(register: int, mask: int) -> bytes:
 def negate(register: int) -> bytes:
     """neg r64"""
     return bytes((0x48 | register >> 3, 0xF7, 0xD8 | register & 7))
-
-
-def lea_relative(register: int, distance: int) -> bytes:
-    """lea r64, [rip + distance]"""
-    return bytes((0x48 | register >> 3 << 2, 0x8D, 0x05 | (register & 7) << 3)) + _i32(distance)

@@ -1,10 +1,11 @@
-"""Emits what leaves accesses and fetches out of the event stream that change nothing in a first-level cache.
+"""Emits what leaves accesses and fetches out of the event stream that hit in a first-level cache.
 
-In front of an instruction, its lines of code and of data are compared with those that their slots in the
-thread's area hold (`livepro.engines.stream.filtering`). Where one differs the thread goes elsewhere, to write
-an entry and the slots (`entries`). A register is borrowed for that, another one each time.
+In front of an instruction, its lines of code and of data are compared with those that their sets in the
+thread's area used last (`livepro.engines.stream.filtering`), as most are. Where one differs the thread goes
+elsewhere, to simulate its caches (`entries`). A register is borrowed for that, another
+one each time.
 
-Accesses that are no single plain one are all written; behind them nothing is known of the lines of data.
+Accesses that are no single plain one are all written, behind the lines of data that the thread knows of.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.filtering import ENTRY, FETCH, TAG_SHIFT, Filter, Lines
+from livepro.engines.stream.filtering import FETCH, Filter, Lines
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
@@ -27,36 +28,28 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
     others,
     places_of,
     read_fs,
-    store_indirect,
 )
 from livepro.engines.translate.translator.x86_64.events.encodings import (
     IF_ABOVE,
     IF_DIFFERENT,
-    IS_FULL,
     add_place,
     and_32,
-    and_long,
+    call_area,
     compare_area,
     compare_byte,
-    lea_relative,
     load_halfword,
-    load_slot,
-    negate,
-    store_halfword,
-    store_halfword_indirect,
-    store_immediate,
+    load_first,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import CLEAR, FULL, WORD
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
+from livepro.engines.translate.translator.x86_64.events.entries import FETCH as FETCHED
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
 from livepro.isa.access import Pattern
 
 _SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
-_TAG = layout.ENTRY_VALUE + TAG_SHIFT // 8
 
-
-Words = list[tuple[Place | Mask, bool]]
-"""Words to be written one behind the other, and whether nothing is known behind them."""
+Words = list[Place | Mask]
+"""Words to be written one behind the other."""
 
 
 class FilterPlan(NamedTuple):
@@ -131,10 +124,9 @@ class Filtering:
                         (place, access.size) for place, access in zip(plain, accesses, strict=True)
                     ]
                 else:
-                    ends = not places[1]
-                    before[index] = [(w, ends and w is places[0][-1]) for w in places[0]]
+                    before[index] = places[0]
                     if places[1]:
-                        behind[index] = [(w, w is places[1][-1]) for w in places[1]]
+                        behind[index] = [*places[1]]
             word += sum(access.words for access in accesses)
         live = self._live(emitted, block, live_out)
         return FilterPlan(
@@ -181,7 +173,7 @@ class Filtering:
                 out += encode.store_area(0, _SAVED_FLAGS) + encode.load_area(0, _SAVED_RAX)
             out += _save(scratch)
             if lines:
-                self._fetch(emitted, plan, index, lines, scratch)
+                self._fetch(emitted, plan, block, index, lines, scratch)
             for place, size in accesses:
                 self._access(emitted, plan, place, size, scratch, other)
             out += _give_back(scratch)
@@ -189,12 +181,12 @@ class Filtering:
                 out += encode.store_area(0, _SAVED_RAX) + encode.load_area(0, _SAVED_FLAGS)
                 out += b"\x04\x7f\x9e" + encode.load_area(0, _SAVED_RAX)  # add al, 0x7f; sahf
         if index in plan.before:
-            self._write(emitted, plan, plan.before[index])
+            self._write(emitted, plan, plan.before[index], first=True)
 
     def behind(self, emitted: Emitted, plan: FilterPlan, index: int) -> None:
         """Write what is known behind instruction `index`."""
         if index in plan.behind:
-            self._write(emitted, plan, plan.behind[index])
+            self._write(emitted, plan, plan.behind[index], first=False)
 
     @staticmethod
     def end(emitted: Emitted, plan: FilterPlan) -> None:
@@ -203,123 +195,111 @@ class Filtering:
         emitted.cold = Cold(bytes(paths.code), tuple(paths.enters), tuple(paths.backs), tuple(paths.fields))
 
     def _fetch(
-        self, emitted: Emitted, plan: FilterPlan, index: int, lines: tuple[int, ...], scratch: int
+        self,
+        emitted: Emitted,
+        plan: FilterPlan,
+        block: SourceBlock,
+        index: int,
+        lines: tuple[int, ...],
+        scratch: int,
     ) -> None:
-        out, slots = emitted.code, self._filter.code
+        out, cache = emitted.code, self._filter.code
         paths = plan.paths
-        begin = len(paths.code)
         for line in lines:
             out += encode.move_absolute(scratch, line)
             emitted.fields.append((Field.ADDRESS, len(out) - 8))
-            out += compare_area(scratch, layout.CODE_LINES + (line & slots.mask)) + IF_DIFFERENT
-            paths.enters.append((len(out) - 4, begin))
-        code = paths.code
-        for line in lines:
-            code += encode.move_absolute(scratch, line)
-            paths.fields.append((Field.ADDRESS, len(code) - 8))
-            code += encode.store_area(scratch, layout.CODE_LINES + (line & slots.mask))
-        code += encode.store_area_zero(layout.ENTRY_VALUE)
-        self._count(emitted, plan, scratch)
-        code += store_halfword(scratch, _TAG)
-        self._lead(plan, FETCH | index, scratch, WORD, len(out))
+            out += compare_area(scratch, layout.CODE_LINES + (line & cache.mask)) + IF_DIFFERENT
+            paths.enters.append((len(out) - 4, len(paths.code)))
+        begin, end = block.offsets[index], block.offsets[index + 1]
+        paths.code += encode.move_absolute(scratch, block.pc + begin)
+        paths.fields.append((Field.ADDRESS, len(paths.code) - 8))
+        self._simulate(emitted, plan, FETCHED, FETCH | index, end - begin, scratch)
 
     def _access(
         self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
     ) -> None:
-        out, slots, paths = emitted.code, self._filter.data, plan.paths
-        begin, fits = len(paths.code), slots.line - size
+        out, cache, paths = emitted.code, self._filter.data, plan.paths
+        begin, fits = len(paths.code), cache.line - size
         absolute = place.base < 0 and place.scaled < 0
         if absolute and not place.fs and not place.short:
-            _compare_absolute(emitted, paths, slots, place, size, scratch)
+            _compare_absolute(emitted, paths, cache, place, size, scratch)
         else:
             if place.fs or place.short or absolute:
                 out += _save(other)
                 _whole(out, emitted.fields, place, scratch, other)
-                out += encode.move(other, scratch) + and_32(scratch, slots.mask) + load_slot(scratch)
+                out += encode.move(other, scratch) + and_32(scratch, cache.mask) + load_first(scratch)
                 out += add_registers(scratch, other) + _give_back(other)
             else:
                 compute(out, emitted.fields, place, scratch)
-                out += and_32(scratch, slots.mask) + load_slot(scratch)
+                out += and_32(scratch, cache.mask) + load_first(scratch)
                 add_place(out, place, scratch)
             out += compare_byte(scratch, fits) + IF_ABOVE
             paths.enters.append((len(out) - 4, begin))
-        self._enter(emitted, plan, place, size, scratch, other)
+        code = paths.code
+        if place.fs:
+            code += _save(other)
+        _whole(code, paths.fields, place, scratch, other)
+        if place.fs:
+            code += _give_back(other)
+        self._simulate(emitted, plan, ACCESS, place.word, size, scratch)
 
-    def _enter(
-        self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
+    @staticmethod
+    def _simulate(
+        emitted: Emitted, plan: FilterPlan, how: int, place: int, size: int, scratch: int
     ) -> None:
-        """Write the entry of an address, and let its lines be those of their slots. All of it is in the path
-        itself: where many lead to one place and back, processors guess wrong where it leads back to."""
-        code, fields, slots = plan.paths.code, plan.paths.fields, self._filter.data
-        code += _save(other)
-        for beyond in (size - 1, 0) if size > 1 else (0,):
-            _whole(code, fields, place, scratch, other)
-            if beyond:
-                code += encode.lea_increment(scratch, beyond)
-            if not beyond:
-                code += encode.store_area(scratch, layout.ENTRY_VALUE)
-            code += encode.move(other, scratch) + and_32(other, slots.mask)
-            code += and_long(scratch, -slots.line) + negate(scratch)
-            code += store_indirect(scratch, other, layout.DATA_LINES)
-        code += encode.load_area(other, layout.RECORD) + encode.load_area(scratch, layout.ENTRY_VALUE)
-        code += store_indirect(scratch, other, 8)
-        code += store_immediate(other, 0, plan.number)
-        fields.append((Field.RECORD, len(code) - 4))
-        code += store_immediate(other, 4, place.word)
-        self._count(emitted, plan, scratch)
-        code += store_halfword_indirect(scratch, other, 8 + TAG_SHIFT // 8)
-        code += encode.lea_increment(other, 8 * ENTRY) + encode.store_area(other, layout.RECORD)
-        go = encode.jump_area(layout.RECORDERS[FULL])
-        leave = encode.store_area(scratch, layout.ENTRY_RETURN)
-        lead = lea_relative(scratch, len(leave) + len(go)) + leave + go
-        code += IS_FULL + bytes((0x75, len(lead))) + lead  # jne
-        code += _give_back(other) + encode.jump(0)
-        plan.paths.backs.append((len(code) - 4, len(emitted.code)))
-
-    @staticmethod
-    def _count(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
-        """Load which execution of the block it is."""
+        """Have an access of `size` bytes simulated, whose address is in the scratch register."""
         code, fields = plan.paths.code, plan.paths.fields
-        code += load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
-        fields.append((Field.CELL, len(code) - 4))
-        if not emitted.tallied:
-            code += encode.lea_increment(scratch, 1)
-
-    @staticmethod
-    def _lead(plan: FilterPlan, place: int, scratch: int, how: int, back: int | None) -> None:
-        """Have the entry written, and go on at `back` in the fragment (None: right behind)."""
-        paths = plan.paths
-        code, fields = paths.code, paths.fields
+        code += encode.store_area(scratch, layout.ENTRY_VALUE)
         code += encode.store_area_immediate(layout.ENTRY, plan.number)
         fields.append((Field.RECORD, len(code) - 4))
         code += encode.store_area_immediate(layout.ENTRY + 4, place)
-        go = encode.jump_area(layout.RECORDERS[how])
-        leave = encode.store_area(scratch, layout.ENTRY_RETURN)
-        code += lea_relative(scratch, len(leave) + len(go))
-        if back is not None:
-            paths.backs.append((len(code) - 4, back))
-        code += leave + go
+        code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
+        _tell_execution(emitted, plan, scratch)
+        code += _call(how) + encode.jump(0)
+        plan.paths.backs.append((len(code) - 4, len(emitted.code)))
 
-    def _write(self, emitted: Emitted, plan: FilterPlan, words: Words) -> None:
-        """Write words, whatever they are; flags are left alone."""
+    @staticmethod
+    def _write(emitted: Emitted, plan: FilterPlan, words: Words, *, first: bool) -> None:
+        """Write words, whatever they are (the `first` ones of an instruction); flags are left alone."""
         out, paths = emitted.code, plan.paths
         needed = 0
-        for what, _ in words:
+        for what in words:
             needed |= what.registers if isinstance(what, Place) else 0
         scratch, other = _borrowed(needed, len(out))
         out += encode.jump(0)
         code = paths.code
         paths.enters.append((len(out) - 4, len(code)))
         code += _save(scratch) + _save(other)
-        for what, clears in words:
+        if first:
+            _tell_execution(emitted, plan, scratch)
+            code += _call(CLEAR)
+        for what in words:
             if isinstance(what, Mask):
                 code += move_mask(scratch, what.register)
             else:
                 _whole(code, paths.fields, what, scratch, other)
             code += encode.store_area(scratch, layout.ENTRY_VALUE)
-            self._lead(plan, what.word, scratch, CLEAR if clears else WORD, None)
+            code += encode.store_area_immediate(layout.ENTRY, plan.number)
+            paths.fields.append((Field.RECORD, len(code) - 4))
+            code += encode.store_area_immediate(layout.ENTRY + 4, what.word) + _call(WORD)
         code += _give_back(scratch) + _give_back(other) + encode.jump(0)
         paths.backs.append((len(code) - 4, len(out)))
+
+
+def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
+    """Tell which execution of the block it is."""
+    code = plan.paths.code
+    code += load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
+    plan.paths.fields.append((Field.CELL, len(code) - 4))
+    if not emitted.tallied:
+        code += encode.lea_increment(scratch, 1)
+    code += encode.store_area(scratch, layout.ENTRY_TAG)
+
+
+def _call(how: int) -> bytes:
+    """Call what simulates or writes, with a stack of its own."""
+    out = encode.store_area(encode.RSP, layout.ENTRY_RSP) + encode.load_area(encode.RSP, layout.ENTRY_STACK)
+    return out + call_area(layout.RECORDERS[how]) + encode.load_area(encode.RSP, layout.ENTRY_RSP)
 
 
 def _borrowed(needed: int, turn: int) -> tuple[int, int]:
@@ -345,13 +325,13 @@ def _whole(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: in
 
 
 def _compare_absolute(
-    emitted: Emitted, paths: _Paths, slots: Lines, place: Place, size: int, scratch: int
+    emitted: Emitted, paths: _Paths, cache: Lines, place: Place, size: int, scratch: int
 ) -> None:
     out, begin = emitted.code, len(paths.code)
-    bits = -slots.line
+    bits = -cache.line
     for line in dict.fromkeys((place.displacement & bits, (place.displacement + size - 1) & bits)):
         out += encode.move_absolute(scratch, -line)
         if place.moves:
             emitted.fields.append((Field.NEGATED, len(out) - 8))
-        out += compare_area(scratch, layout.DATA_LINES + (line & slots.mask)) + IF_DIFFERENT
+        out += compare_area(scratch, layout.DATA_LINES + (line & cache.mask)) + IF_DIFFERENT
         paths.enters.append((len(out) - 4, begin))
