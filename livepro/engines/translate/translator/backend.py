@@ -109,6 +109,10 @@ class Emitter(Protocol):
         """Whether all executions of copies are recorded, with all that they access."""
 
     @property
+    def filter(self) -> Filter | None:
+        """What of that is left out, as it hits in a thread's caches (None: none of it)."""
+
+    @property
     def recording(self) -> Records | None:
         """What records the executions of its copies (None: nothing does)."""
 

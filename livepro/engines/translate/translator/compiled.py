@@ -189,7 +189,8 @@ class CompiledBuilder:
         registry, memory, linker = self._registry, self._memory, self._linker
         module, base = cache.module, cache.base
         assert module is not None
-        if self._emitter.records and len(made.rows):
+        emitter = self._emitter
+        if (emitter.records or emitter.filter is not None) and len(made.rows):
             self._number(cache, made)
         start, rows = module.start, made.rows
         hot, cold = compiled.ends
@@ -200,7 +201,7 @@ class CompiledBuilder:
             slots = registry.enter_compiled(cache, rows)
             cache.batches.append(Batch(len(cache.blocks), made.cell, slots, rows))
             cache.starts += (rows[:, 1] + base).tolist()
-            if self._emitter.asks:
+            if emitter.asks or emitter.filter is not None:
                 cache.colds += (rows[:, 6] + base).tolist()
             cache.blocks += [None] * len(rows)
         if len(made.stubs):

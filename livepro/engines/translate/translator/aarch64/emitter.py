@@ -52,7 +52,7 @@ class Emitter(CounterEmitter):
     """Turns blocks into their copies. `watched` are system call numbers that must stop;
     with a `countdown` each counter has the interval check."""
 
-    entries = None
+    entries = filter = None
     records = asks = False
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:

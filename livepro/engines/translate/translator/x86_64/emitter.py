@@ -69,10 +69,7 @@ class Emitter(CounterEmitter):
     @property
     def plain(self) -> bool:
         """See `Emitter`."""
-        recording = self.recording
-        if recording is not None and (self._allowing or not recording.first):
-            return False
-        return not self._budgeted
+        return not self._budgeted and (self.recording is None or not self._allowing)
 
     @property
     def asks(self) -> bool:
@@ -84,6 +81,11 @@ class Emitter(CounterEmitter):
         """See `Emitter`."""
         recording = self.recording
         return recording is not None and recording.first and recording.every
+
+    @property
+    def filter(self) -> Filter | None:
+        """See `Emitter`."""
+        return None if self.entries is None else self.entries.filter
 
     def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""

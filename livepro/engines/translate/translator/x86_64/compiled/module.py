@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import KeptBlocks, ranges
+from livepro.engines.stream.filtering import Filter
 from livepro.engines.translate.codecache.compiled_code import Instructions, Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
@@ -19,6 +20,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     MOST,
     READ,
     REFUSED,
+    ROOM_FILTERED,
     ROOM_PLAIN,
     ROOM_RECORDED,
     WINDOW_SHIFT,
@@ -112,8 +114,8 @@ class Text:
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
-    that code may branch by jump tables, `records` that executions of blocks are recorded, `asks` that blocks
-    are given allowances."""
+    that code may branch by jump tables, `records` that executions of blocks are recorded, `filter` what of that
+    is left out, `asks` that blocks are given allowances."""
 
     def __init__(
         self,
@@ -125,6 +127,7 @@ class CompiledModule:
         *,
         low: bool,
         records: bool,
+        filter: Filter | None,
         asks: bool,
     ) -> None:
         self._text = text
@@ -139,8 +142,14 @@ class CompiledModule:
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
         self._state[tables.RECORDS], self._state[tables.ASKS] = records, asks
         self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
-        text.shapes.records |= records
-        self._places = np.zeros((tables.MOST_WORDS, tables.PLACE_COLUMNS), np.int64)
+        if filter is not None:
+            self._state[tables.FILTERS], self._state[tables.ROOM] = True, ROOM_FILTERED
+            self._state[tables.DATA_LINE : tables.LATEST] = (
+                *(filter.data.line, filter.data.mask),
+                *(filter.code.line, filter.code.mask),
+            )
+        text.shapes.records |= records or filter is not None
+        self._places = np.zeros((tables.MOST_WORDS + MOST + 32, tables.PLACE_COLUMNS), np.int64)
         self._moved = np.zeros(16, np.int64)
         self._keys = np.zeros(1 << 12, np.int64)
         self._index = np.zeros((1 << 12, tables.INDEX_COLUMNS), np.int32)

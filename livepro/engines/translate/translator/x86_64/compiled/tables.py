@@ -56,13 +56,23 @@ ASKS = 28
 ENTER, BACK = 29, 30
 """Of the block that was counted last: the index of the 4 bytes that lead to where it asks for an allowance,
 and the one that leads back to."""
-STATE_SIZE = 31
+FILTERS = 31
+"""Not 0 where what hits in a thread's caches is left out of the event stream."""
+DATA_LINE, DATA_MASK, CODE_LINE, CODE_MASK = range(32, 36)
+"""The bytes of a line of these caches, and the bits of an address that say where its set is."""
+LATEST = 36
+"""The line that the block fetched last (-1: none)."""
+STATE_SIZE = 37
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
-ROOM_PLAIN, ROOM_RECORDED = CHAIN * 2048, CHAIN * 8192
+ROOM_PLAIN, ROOM_RECORDED, ROOM_FILTERED = CHAIN * 2048, CHAIN * 8192, CHAIN * 10240
 """Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
-`MOST_WORDS` words of a record, which take 82 each."""
+`MOST_WORDS` words of a record, which take 82 each, or accesses that are filtered, which take 132, and a slow
+path of 140."""
+
+FIELDS_OF_BLOCK = 5 * 64 + 4 * 16 + 8
+"""Fields of a block, at most: five of each access, four of each line that is fetched."""
 
 # -- `rows`, by column: what became of a block
 
@@ -87,7 +97,9 @@ FULL = ADD_ONE + 16
 """Ask whether a thread's chunk of records is full."""
 ALLOWED, ASKING = FULL + 1, FULL + 2
 """Count in rcx, or ask for an allowance; ask."""
-PADDING = FULL + 3
+SAVE_FLAGS, GIVE_FLAGS_BACK, CALL_ACCESS, CALL_FETCH = range(FULL + 3, FULL + 7)
+"""Save flags, and give them back; have an access simulated, or a fetch."""
+PADDING = FULL + 7
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 
@@ -108,13 +120,13 @@ RECORDED_COLUMNS = ACCESS + MOST_ACCESSES * ACCESS_COLUMNS
 
 # -- `places`, by column: an address that a block records
 
-OF, WORD, PLACE_BASE, PLACE_SCALED, PLACE_SCALE, DISPLACEMENT, PLACE_FS, MOVES, EARLY, PLACE_COLUMNS = range(
-    10
-)
+OF, WORD, PLACE_BASE, PLACE_SCALED, PLACE_SCALE, DISPLACEMENT, PLACE_FS, MOVES, EARLY, ACCESS_SIZE = range(10)
+PLACE_COLUMNS = 10
 """The instruction; the word of the record; the operand (`MOVES`: its displacement is an address of the
-program's); whether it is told at the block's start."""
+program's); whether it is told at the block's start; its bytes."""
 MOST_WORDS = 64
-"""Words of a record: blocks of more are left to Python."""
+"""Words of a record: blocks of more are left to Python. In the first column of the rows from there on is, for
+each instruction of a block that is filtered, which flags are live in front of it."""
 
 FIXED_BELOW = 1 << 31
 """Where an address below this is pushed, it is a constant in the instruction."""

@@ -55,6 +55,7 @@ class Entries:
     """The code for caches as `filter` says; offsets are bytes from its start."""
 
     def __init__(self, filter: Filter) -> None:
+        self.filter = filter
         self._data = filter.data
         code = Assembly()
         starts, stops = [], []

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.filtering import FETCH, Filter, Lines
+from livepro.engines.stream.filtering import FETCH, PAGE, Filter, Lines
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
@@ -46,6 +46,18 @@ from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
 from livepro.isa.access import Pattern
 
 _SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
+SAVE_FLAGS = (
+    encode.store_area(encode.RAX, _SAVED_RAX)
+    + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+    + encode.store_area(encode.RAX, _SAVED_FLAGS)
+    + encode.load_area(encode.RAX, _SAVED_RAX)
+)
+GIVE_FLAGS_BACK = (
+    encode.store_area(encode.RAX, _SAVED_RAX)
+    + encode.load_area(encode.RAX, _SAVED_FLAGS)
+    + b"\x04\x7f\x9e"  # add al, 0x7f; sahf
+    + encode.load_area(encode.RAX, _SAVED_RAX)
+)
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 
 Words = list[Place | Mask]
@@ -169,8 +181,7 @@ class Filtering:
             scratch, other = _borrowed(needed, (block.pc & layout.PAGE - 1) + block.offsets[index])
             saves = index in plan.live
             if saves:
-                out += encode.store_area(0, _SAVED_RAX) + b"\x9f\x0f\x90\xc0"  # lahf; seto al
-                out += encode.store_area(0, _SAVED_FLAGS) + encode.load_area(0, _SAVED_RAX)
+                out += SAVE_FLAGS
             out += _save(scratch)
             if lines:
                 self._fetch(emitted, plan, block, index, lines, scratch)
@@ -178,8 +189,7 @@ class Filtering:
                 self._access(emitted, plan, place, size, scratch, other)
             out += _give_back(scratch)
             if saves:
-                out += encode.store_area(0, _SAVED_RAX) + encode.load_area(0, _SAVED_FLAGS)
-                out += b"\x04\x7f\x9e" + encode.load_area(0, _SAVED_RAX)  # add al, 0x7f; sahf
+                out += GIVE_FLAGS_BACK
         if index in plan.before:
             self._write(emitted, plan, plan.before[index], first=True)
 
@@ -221,7 +231,9 @@ class Filtering:
         out, cache, paths = emitted.code, self._filter.data, plan.paths
         begin, fits = len(paths.code), cache.line - size
         absolute = place.base < 0 and place.scaled < 0
-        if absolute and not place.fs and not place.short:
+        # (Another set wherever the module is, if there are more than a page holds lines.)
+        fixed = absolute and not place.fs and not place.short and cache.mask < PAGE
+        if fixed:
             _compare_absolute(emitted, paths, cache, place, size, scratch)
         else:
             if place.fs or place.short or absolute:
@@ -255,7 +267,7 @@ class Filtering:
         code += encode.store_area_immediate(layout.ENTRY + 4, place)
         code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
         _tell_execution(emitted, plan, scratch)
-        code += _call(how) + encode.jump(0)
+        code += call(how) + encode.jump(0)
         plan.paths.backs.append((len(code) - 4, len(emitted.code)))
 
     @staticmethod
@@ -272,7 +284,7 @@ class Filtering:
         code += _save(scratch) + _save(other)
         if first:
             _tell_execution(emitted, plan, scratch)
-            code += _call(CLEAR)
+            code += call(CLEAR)
         for what in words:
             if isinstance(what, Mask):
                 code += move_mask(scratch, what.register)
@@ -281,7 +293,7 @@ class Filtering:
             code += encode.store_area(scratch, layout.ENTRY_VALUE)
             code += encode.store_area_immediate(layout.ENTRY, plan.number)
             paths.fields.append((Field.RECORD, len(code) - 4))
-            code += encode.store_area_immediate(layout.ENTRY + 4, what.word) + _call(WORD)
+            code += encode.store_area_immediate(layout.ENTRY + 4, what.word) + call(WORD)
         code += _give_back(scratch) + _give_back(other) + encode.jump(0)
         paths.backs.append((len(code) - 4, len(out)))
 
@@ -296,7 +308,7 @@ def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
     code += encode.store_area(scratch, layout.ENTRY_TAG)
 
 
-def _call(how: int) -> bytes:
+def call(how: int) -> bytes:
     """Call what simulates or writes, with a stack of its own."""
     out = encode.store_area(encode.RSP, layout.ENTRY_RSP) + encode.load_area(encode.RSP, layout.ENTRY_STACK)
     return out + call_area(layout.RECORDERS[how]) + encode.load_area(encode.RSP, layout.ENTRY_RSP)

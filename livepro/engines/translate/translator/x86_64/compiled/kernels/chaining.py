@@ -22,6 +22,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting impor
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
+from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import plan
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
@@ -35,6 +36,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     CODE,
     COLD,
     FIELDS,
+    FILTERS,
     FINE,
     FLAGS,
     FRAGMENT,
@@ -42,6 +44,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     HOT,
     HOT_END,
     INDIRECT_JUMP,
+    JUMP,
     JUMP_PIECE,
     KIND,
     LANDED,
@@ -133,8 +136,19 @@ def prepare(
     if state[RECORDS]:
         status = plan(state, text, pc, offsets, shapes, n, recorded, places, moved, needs, counts)
         return status, n, AT_BEGIN, DEAD, 0
-    counter, borrows = place_counter(shapes, n, facts, -1)
     live = 0
+    if state[FILTERS]:
+        live = _ALL
+        if kind in (JUMP, BRANCH, CALL):
+            live = live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index)
+            if live < 0:
+                return WAIT, n, 0, 0, 0
+        status = plan_filtered(
+            state, text, pc, offsets, shapes, n, facts, recorded, places, needs, counts, live
+        )
+        counter, borrows = place_counter(shapes, n, facts, live)
+        return status, n, counter, borrows, live
+    counter, borrows = place_counter(shapes, n, facts, -1)
     if borrows == ASK:
         live = live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index)
         if live < 0:
@@ -250,7 +264,9 @@ def lay_out(
             falls = block
             break
         row = state[ROWS]
-        made[row, SLOW] = ask(state, image, pieces, bounds, fields, cell) if state[ASKS] else 0
+        made[row, SLOW] = literal + 1 if state[FILTERS] else 0
+        if state[ASKS]:
+            made[row, SLOW] = ask(state, image, pieces, bounds, fields, cell)
         made[row, PC], made[row, START], made[row, BYTES_OF] = block, start, end - start
         made[row, LENGTH], made[row, CODE], made[row, LIVE] = n, offsets[n], live
         state[ROWS] = row + 1

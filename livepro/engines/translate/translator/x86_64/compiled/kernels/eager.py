@@ -16,6 +16,8 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     COLD_END,
     ENTRIES,
     FIELDS,
+    FIELDS_OF_BLOCK,
+    FILTERS,
     FINE,
     FRAGMENT,
     HOT,
@@ -150,9 +152,9 @@ def has_room(state, keys, links, made, fields, stubs, landings):
         state[ENTRIES] * 2 + 64 < len(keys)
         and waiting + 32 < len(links)
         and state[ROWS] + CHAIN < len(made)
-        and state[FIELDS] + 16 * 128 < len(fields)
+        and state[FIELDS] + CHAIN * FIELDS_OF_BLOCK < len(fields)
         and state[STUBS] + 32 < len(stubs)
         and state[LANDINGS] + 2 < len(landings)
         and state[HOT] + state[ROOM] < state[HOT_END]
-        and state[COLD] + 4096 < state[COLD_END]
+        and state[COLD] + 4096 + (state[ROOM] if state[FILTERS] else 0) < state[COLD_END]
     )

@@ -12,6 +12,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import filter_before
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import begin_record, record_before
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
     add_one,
@@ -35,6 +36,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     COUNTED,
     ENTER,
     FAULTS,
+    FILTERS,
     FIXED_BELOW,
     HEAD,
     INCREMENT,
@@ -321,18 +323,24 @@ def emit(
     that leads, where control goes on at its end (`NOWHERE`), and the return address that it has
     pushed (-1: none)."""
     field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
-    recorded, told = state[PLACES], 0
-    if recorded >= 0:
-        cell = _COUNTERS + slot * 8
+    recorded, told, cell = state[PLACES], 0, _COUNTERS + slot * 8
+    if state[FILTERS]:
+        state[COLD] += 1  # a thread that has run into a stop is right behind it, and not in a slow path
+    elif recorded >= 0:
         at = begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, places, cell)
     for i in range(n):
         first, end = begin + offsets[i], begin + offsets[i + 1]
         if i == counter:
-            at = count(state, image, at, pieces, bounds, fields, borrows, _COUNTERS + slot * 8)
+            at = count(state, image, at, pieces, bounds, fields, borrows, cell)
         here = told
         while told < recorded and places[told, OF] == i:
             told += 1
-        if told > here:
+        if state[FILTERS]:
+            tallied = counter >= 0 and i >= counter
+            at = filter_before(
+                state, image, at, pieces, bounds, fields, places, here, told, i, begin, offsets, cell, tallied
+            )
+        elif told > here:
             at = record_before(state, image, at, fields, places, here, told)
         row = shapes[i]
         kind = facts[row, KIND]

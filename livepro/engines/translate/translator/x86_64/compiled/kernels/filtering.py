@@ -1,0 +1,353 @@
+"""What leaves out of the event stream what hits in a thread's caches: what `events.filtering` plans and writes,
+by compiled code."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from livepro.engines.stream.filtering import FETCH, PAGE
+from livepro.engines.translate import layout
+from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
+from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
+    LOAD,
+    STORE,
+    add_segment,
+    advance,
+    compute,
+    in_area,
+    registers_of,
+)
+from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import known, place_of_access
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
+    note,
+    put,
+    write_32,
+    write_64,
+)
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ACCESS,
+    ACCESS_COLUMNS,
+    ACCESS_SIZE,
+    ACCESSES,
+    BYTES,
+    BYTES_ACCESSED,
+    CALL_ACCESS,
+    CALL_FETCH,
+    CODE_LINE,
+    CODE_MASK,
+    COLD,
+    DATA_LINE,
+    DATA_MASK,
+    DISPLACEMENT,
+    FINE,
+    GIVE_FLAGS_BACK,
+    KILLS,
+    LATEST,
+    MODULE,
+    MOST_WORDS,
+    MOVES,
+    OF,
+    PLACE_BASE,
+    PLACE_FS,
+    PLACE_SCALE,
+    PLACE_SCALED,
+    PLACES,
+    PYTHON,
+    READS,
+    ROWS,
+    SAVE_FLAGS,
+    WORD,
+)
+
+_ADDRESS, _NEGATED, _RECORD, _CELL = (
+    int(kind) for kind in (Field.ADDRESS, Field.NEGATED, Field.RECORD, Field.CELL)
+)
+_SAVED, _DATA, _CODE = layout.FILTER_SAVED, layout.DATA_LINES, layout.CODE_LINES
+_VALUE, _ENTRY, _SPAN, _TAG = layout.ENTRY_VALUE, layout.ENTRY, layout.ENTRY_SPAN, layout.ENTRY_TAG
+_PAGE, _FETCH, _PAGE_OF_CODE = PAGE, FETCH, layout.PAGE
+_TO_BORROW = 0xFFFF & ~(1 << 4 | 1 << 12)  # rsp and r12 take another byte as a base
+_DIFFERENT, _ABOVE = 0x85, 0x87
+
+
+@kernel
+def plan_filtered(
+    state, text, begin, offsets, shapes, n, facts, recorded, places, needs, counts, live
+):
+    """See what a block accesses, and where flags are live of which `live` ones are at its end: `places`.
+    Returns what came of it."""
+    status = known(begin, offsets, shapes, n, recorded, needs, counts)
+    if status != FINE:
+        return status
+    count, word = 0, 1
+    for i in range(n):
+        row = shapes[i]
+        accesses = recorded[row, ACCESSES]
+        if word + accesses > MOST_WORDS:
+            return PYTHON
+        for j in range(accesses):
+            size = recorded[row, ACCESS + j * ACCESS_COLUMNS + BYTES_ACCESSED]
+            if size > state[DATA_LINE]:
+                return PYTHON
+            place_of_access(state, text, begin + offsets[i], row, j, recorded, places, count)
+            places[count, OF], places[count, WORD], places[count, ACCESS_SIZE] = i, word, size
+            word += 1
+            count += 1
+    state[PLACES], state[LATEST] = count, -1
+    for i in range(n - 1, -1, -1):
+        row = shapes[i]
+        live = live & ~facts[row, KILLS] | facts[row, READS]
+        places[MOST_WORDS + i, 0] = live
+    return FINE
+
+
+@kernel
+def _saved(image, at, register):
+    return in_area(image, at, STORE, register, _SAVED + 8 * register)
+
+
+@kernel
+def _given_back(image, at, register):
+    return in_area(image, at, LOAD, register, _SAVED + 8 * register)
+
+
+@kernel
+def _constant(image, at, register, value):
+    """mov r64, imm64"""
+    image[at], image[at + 1] = 0x48 | register >> 3, 0xB8 | register & 7
+    write_64(image, at + 2, value)
+    return at + 10
+
+
+@kernel
+def _and(image, at, register, mask):
+    """and r32, imm32"""
+    if register >= 8:
+        image[at] = 0x41
+        at += 1
+    image[at], image[at + 1] = 0x81, 0xE0 | register & 7
+    write_32(image, at + 2, mask)
+    return at + 6
+
+
+@kernel
+def _load_first(image, at, register):
+    """mov r64, gs:[r64 + first line of data]"""
+    high, low = register >> 3, register & 7
+    image[at], image[at + 1], image[at + 2] = 0x65, 0x48 | high << 2 | high, 0x8B
+    image[at + 3] = 0x80 | low << 3 | low
+    write_32(image, at + 4, _DATA)
+    return at + 8
+
+
+@kernel
+def _compare_area(image, at, register, offset):
+    """cmp r64, gs:[offset]"""
+    return in_area(image, at, 0x3B, register, offset)
+
+
+@kernel
+def _add(image, at, to, register):
+    """lea to, [to + register]"""
+    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3, 0x8D
+    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0
+    return at + 5
+
+
+@kernel
+def _add_place(image, at, places, k, register):
+    """Add an address of a base, or of a scaled register, or both."""
+    high, low = register >> 3, register & 7
+    base, scaled = places[k, PLACE_BASE], places[k, PLACE_SCALED]
+    if scaled >= 0:
+        scale = 0
+        while 1 << scale < places[k, PLACE_SCALE]:
+            scale += 1
+        image[at], image[at + 1] = 0x48 | high << 2 | scaled >> 3 << 1 | high, 0x8D
+        image[at + 2], image[at + 3] = 0x84 | low << 3, scale << 6 | (scaled & 7) << 3 | low
+        write_32(image, at + 4, places[k, DISPLACEMENT] if base < 0 else 0)
+        at += 8
+    if base >= 0:
+        image[at], image[at + 1] = 0x48 | high << 2 | high << 1 | base >> 3, 0x8D
+        image[at + 2], image[at + 3] = 0x84 | low << 3, low << 3 | base & 7
+        write_32(image, at + 4, places[k, DISPLACEMENT])
+        at += 8
+    return at
+
+
+@kernel
+def _compare(image, at, register, value):
+    """cmp r64, imm"""
+    image[at], image[at + 2] = 0x48 | register >> 3, 0xF8 | register & 7
+    if value < 0x80:
+        image[at + 1], image[at + 3] = 0x83, value
+        return at + 4
+    image[at + 1] = 0x81
+    write_32(image, at + 3, value)
+    return at + 7
+
+
+@kernel
+def _leave(image, at, condition, to):
+    """jcc rel32, to an index"""
+    image[at], image[at + 1] = 0x0F, condition
+    write_32(image, at + 2, to - at - 6)
+    return at + 6
+
+
+@kernel
+def _tell(image, at, offset, value):
+    """mov dword gs:[offset], imm32"""
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0xC7, 0x04, 0x25
+    write_32(image, at + 4, offset)
+    write_32(image, at + 8, value)
+    return at + 12
+
+
+@kernel
+def _simulate(state, image, at, pieces, bounds, fields, call, place, size, scratch, cell, tallied, back):
+    """Have an access simulated, whose address is in the scratch register; goes back to an index."""
+    at = in_area(image, at, STORE, scratch, _VALUE)
+    at = _tell(image, at, _ENTRY, state[ROWS])
+    note(state, fields, _RECORD, at - 4)
+    at = _tell(image, at, _ENTRY + 4, place)
+    at = _tell(image, at, _SPAN, size - 1)
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x40 | scratch >> 3 << 2, 0x0F, 0xB7
+    image[at + 4], image[at + 5] = 0x04 | (scratch & 7) << 3, 0x25
+    write_32(image, at + 6, cell)
+    note(state, fields, _CELL, at + 6)
+    at += 10
+    if not tallied:
+        at = advance(image, at, scratch, 1)
+    at = in_area(image, at, STORE, scratch, _TAG)
+    at = put(image, at, pieces, bounds, call)
+    image[at] = 0xE9
+    write_32(image, at + 1, back - at - 5)
+    at += 5
+    state[BYTES] += at - state[COLD]
+    state[COLD] = at
+
+
+@kernel
+def _address(state, image, at, fields, places, k, to, other):
+    """The address of a place, its segment included (for which the other register is used up)."""
+    at = compute(state, image, at, fields, places, k, to)
+    return add_segment(image, at, to, other) if places[k, PLACE_FS] else at
+
+
+@kernel
+def _filter_access(
+    state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
+):
+    """Have an access simulated if it is in another line than its set used last."""
+    size, where, mask, line = places[k, ACCESS_SIZE], places[k, DISPLACEMENT], state[DATA_MASK], state[DATA_LINE]
+    absolute, fs = places[k, PLACE_BASE] < 0 and places[k, PLACE_SCALED] < 0, places[k, PLACE_FS]
+    begin = state[COLD]
+    if absolute and not fs and mask < _PAGE:
+        first, last = where & -line, (where + size - 1) & -line
+        while True:
+            at = _constant(image, at, scratch, -first)
+            if places[k, MOVES]:
+                note(state, fields, _NEGATED, at - 8)
+            at = _compare_area(image, at, scratch, _DATA + (first & mask))
+            at = _leave(image, at, _DIFFERENT, begin)
+            if first == last:
+                break
+            first = last
+    else:
+        if fs or absolute:
+            at = _saved(image, at, other)
+            at = _address(state, image, at, fields, places, k, scratch, other)
+            image[at], image[at + 1] = 0x48 | scratch >> 3 << 2 | other >> 3, 0x89
+            image[at + 2] = 0xC0 | (scratch & 7) << 3 | other & 7
+            at = _and(image, at + 3, scratch, mask)
+            at = _load_first(image, at, scratch)
+            at = _add(image, at, scratch, other)
+            at = _given_back(image, at, other)
+        else:
+            at = compute(state, image, at, fields, places, k, scratch)
+            at = _and(image, at, scratch, mask)
+            at = _load_first(image, at, scratch)
+            at = _add_place(image, at, places, k, scratch)
+        at = _compare(image, at, scratch, line - size)
+        at = _leave(image, at, _ABOVE, begin)
+    cold = begin
+    if fs:
+        cold = _saved(image, cold, other)
+    cold = _address(state, image, cold, fields, places, k, scratch, other)
+    if fs:
+        cold = _given_back(image, cold, other)
+    _simulate(
+        state, image, cold, pieces, bounds, fields, CALL_ACCESS, places[k, WORD], size, scratch, cell, tallied, at
+    )  # fmt: skip
+    return at
+
+
+@kernel
+def _filter_fetch(
+    state, image, at, pieces, bounds, fields, i, first, size, lines, scratch, cell, tallied
+):
+    """Have the fetch of instruction `i` simulated, of so many bytes at an address, if one of its `lines`, from
+    which on it is in others than the instruction before, is another one than its set used last."""
+    begin, bits = state[COLD], -state[CODE_LINE]
+    line = lines & bits
+    while True:
+        at = _constant(image, at, scratch, line)
+        note(state, fields, _ADDRESS, at - 8)
+        at = _compare_area(image, at, scratch, _CODE + (line & state[CODE_MASK]))
+        at = _leave(image, at, _DIFFERENT, begin)
+        if line == (first + size - 1) & bits:
+            break
+        line = (first + size - 1) & bits
+    cold = _constant(image, begin, scratch, first)
+    note(state, fields, _ADDRESS, cold - 8)
+    _simulate(
+        state, image, cold, pieces, bounds, fields, CALL_FETCH, _FETCH | i, size, scratch, cell, tallied, at
+    )  # fmt: skip
+    return at
+
+
+@kernel
+def filter_before(
+    state, image, at, pieces, bounds, fields, places, here, told, i, begin, offsets, cell, tallied
+):
+    """Filter what instruction `i` of the block at `begin` fetches, and accesses: `places` from `here` to
+    `told`."""
+    first, end = state[MODULE] + begin + offsets[i], state[MODULE] + begin + offsets[i + 1]
+    bits = -state[CODE_LINE]
+    fetches, lines = True, first
+    if first & bits == state[LATEST]:
+        fetches, lines = (end - 1) & bits != state[LATEST], end - 1
+    if not fetches and here == told:
+        return at
+    needed = 0
+    for k in range(here, told):
+        needed |= registers_of(places, k)
+    candidates, count = _TO_BORROW & ~needed, 0
+    for n in range(16):
+        count += candidates >> n & 1
+    turn = ((begin & _PAGE_OF_CODE - 1) + offsets[i]) * 5 % count
+    before = (turn - 1) % count
+    scratch = other = at_candidate = 0
+    for n in range(16):
+        if candidates >> n & 1:
+            if at_candidate == turn:
+                scratch = n
+            if at_candidate == before:
+                other = n
+            at_candidate += 1
+    saves = places[MOST_WORDS + i, 0] != 0
+    if saves:
+        at = put(image, at, pieces, bounds, SAVE_FLAGS)
+    at = _saved(image, at, scratch)
+    if fetches:
+        at = _filter_fetch(
+            state, image, at, pieces, bounds, fields, i, first, end - first, lines, scratch, cell, tallied
+        )
+        state[LATEST] = (end - 1) & bits
+    for k in range(here, told):
+        at = _filter_access(
+            state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
+        )
+    at = _given_back(image, at, scratch)
+    return put(image, at, pieces, bounds, GIVE_FLAGS_BACK) if saves else at

@@ -1,0 +1,134 @@
+"""Operands in memory: where they are, and the instructions that compute that."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+
+from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import note, write_32, write_64
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    DISPLACEMENT,
+    MOVES,
+    PLACE_BASE,
+    PLACE_SCALE,
+    PLACE_SCALED,
+)
+
+_ADDRESS = int(Field.ADDRESS)
+_RSP = 4
+LOAD, STORE = 0x8B, 0x89
+"""Opcodes of `in_area`."""
+
+
+@kernel
+def signed_at(text, at, size):
+    """The signed number of some bytes at an index."""
+    if size == 0:
+        return np.int64(0)
+    value = np.int64(0)
+    for i in range(size):
+        value |= np.int64(text[at + i]) << 8 * i
+    bits = 8 * size
+    return value - (1 << bits) if size < 8 and value >> (bits - 1) & 1 else value
+
+
+@kernel
+def registers_of(places, k):
+    """The mask of the registers that an address needs."""
+    mask = 0
+    if places[k, PLACE_BASE] >= 0:
+        mask |= 1 << places[k, PLACE_BASE]
+    if places[k, PLACE_SCALED] >= 0:
+        mask |= 1 << places[k, PLACE_SCALED]
+    return mask
+
+
+@kernel
+def in_area(image, at, opcode, register, offset):
+    """mov gs:[offset], r64 or the other way round; returns the index behind it, as all of these."""
+    image[at], image[at + 1], image[at + 2] = 0x65, 0x48 | register >> 3 << 2, opcode
+    image[at + 3], image[at + 4] = 0x04 | (register & 7) << 3, 0x25
+    write_32(image, at + 5, offset)
+    return at + 9
+
+
+@kernel
+def advance(image, at, register, amount):
+    """lea r64, [r64 + amount]"""
+    high, modrm = register >> 3, (register & 7) << 3 | register & 7
+    image[at], image[at + 1] = 0x48 | high << 2 | high, 0x8D
+    if amount < 0x80:
+        image[at + 2], image[at + 3] = 0x40 | modrm, amount
+        return at + 4
+    image[at + 2] = 0x80 | modrm
+    write_32(image, at + 3, amount)
+    return at + 7
+
+
+@kernel
+def store_indirect(image, at, register, pointer, displacement):
+    """mov gs:[pointer + displacement], register"""
+    image[at], image[at + 1], image[at + 2] = 0x65, 0x48 | register >> 3 << 2 | pointer >> 3, 0x89
+    modrm = (register & 7) << 3 | pointer & 7
+    if displacement >= -0x80 and displacement < 0x80:
+        image[at + 3], image[at + 4] = 0x40 | modrm, displacement & 0xFF
+        return at + 5
+    image[at + 3] = 0x80 | modrm
+    write_32(image, at + 4, displacement)
+    return at + 8
+
+
+@kernel
+def compute(state, image, at, fields, places, k, to):
+    """lea to, [place], without its segment."""
+    base, scaled, displacement = places[k, PLACE_BASE], places[k, PLACE_SCALED], places[k, DISPLACEMENT]
+    if base < 0 and scaled < 0:
+        image[at], image[at + 1] = 0x48 | to >> 3, 0xB8 | to & 7
+        write_64(image, at + 2, displacement)
+        if places[k, MOVES]:
+            note(state, fields, _ADDRESS, at + 2)
+        return at + 10
+    high = to >> 3 << 2
+    if scaled < 0 and base & 7 != _RSP:
+        image[at], image[at + 1] = 0x48 | high | base >> 3, 0x8D
+        image[at + 2] = 0x80 | (to & 7) << 3 | base & 7
+        write_32(image, at + 3, displacement)
+        return at + 7
+    index, scale = _RSP, 0
+    if scaled >= 0:
+        index = scaled
+        while 1 << scale < places[k, PLACE_SCALE]:
+            scale += 1
+    high |= index >> 3 << 1 if scaled >= 0 else 0
+    image[at + 1] = 0x8D
+    if base < 0:
+        image[at], image[at + 2] = 0x48 | high, 0x04 | (to & 7) << 3
+        image[at + 3] = scale << 6 | (index & 7) << 3 | 5
+    else:
+        image[at], image[at + 2] = 0x48 | high | base >> 3, 0x84 | (to & 7) << 3
+        image[at + 3] = scale << 6 | (index & 7) << 3 | base & 7
+    write_32(image, at + 4, displacement)
+    return at + 8
+
+
+@kernel
+def add_segment(image, at, to, other):
+    """rdfsbase other; lea to, [to + other]"""
+    image[at], image[at + 1] = 0xF3, 0x48 | other >> 3
+    image[at + 2], image[at + 3], image[at + 4] = 0x0F, 0xAE, 0xC0 | other & 7
+    at += 5
+    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | other >> 3 << 1 | to >> 3, 0x8D
+    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (other & 7) << 3 | to & 7, 0
+    return at + 5
+
+
+@kernel
+def first_of(mask):
+    """The lowest bit that is set."""
+    n = 0
+    while not mask >> n & 1:
+        n += 1
+    return n
