@@ -4,9 +4,8 @@ A plain access is one entry. The words of others come one by one, and are kept u
 
 A cache has its lines and, behind those of each set, when each was used last, and since when all are new (one
 more than `clock` says; `room`). A thread had none of them where a
-chunk began: what it says has missed may be here from before. What has come in since `began` it has had, so that
-missed. The order of lines that hit there is told where the chunk ends.
-"""
+chunk began: what it says has missed may be here from before. What has come in since `began` it has had, so
+that missed. The order of lines that hit there is told where the chunk ends."""
 
 # mypy: ignore-errors
 
@@ -275,7 +274,9 @@ def simulate_entries(
             if number:
                 take_order(i1, entries[at : at + told], clock, _CODE, i_bits, i_mask + 1, i_ways, 1, NO_CODE)
             else:
-                take_order(d1, entries[at : at + told], clock, _DATA, d_bits, d_mask + 1, d_ways, -1, _NO_LINE)
+                take_order(
+                    d1, entries[at : at + told], clock, _DATA, d_bits, d_mask + 1, d_ways, -1, _NO_LINE
+                )
             at += told
             continue
         first_missed, last_missed = place & U(FIRST_MISSED) != U(0), place & U(LAST_MISSED) != U(0)

@@ -3,6 +3,7 @@ from what the filter lets through."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,13 +53,15 @@ class FilteredImage:
         )
         simulate_entries(*asked)
 
-    def executed(self, blocks: Executed, known: StreamBlocks) -> None:
-        """Count executions of blocks, whole ones and others."""
+    def executed(self, blocks: Executed, known: StreamBlocks, sign: int = 1) -> None:
+        """Count executions of blocks, whole ones and others, or take them back (-1)."""
         parts = zip(blocks.addresses, blocks.codes, strict=True)
         numbers = np.array([known.number_of(*part) for part in parts], np.int64)
         self._times = grown(self._times, int(numbers.max(initial=0)) + 1)
-        np.add.at(self._times, numbers, blocks.times)
-        self._partial += [(int(numbers[which]), count, times) for which, count, times in blocks.partial]
+        np.add.at(self._times, numbers, sign * blocks.times)
+        self._partial += [
+            (int(numbers[which]), count, sign * times) for which, count, times in blocks.partial
+        ]
 
     def table(self, tables: StaticTables, instructions: int) -> npt.NDArray[np.int64]:
         """The counts of so many instructions, by `EVENTS`."""
@@ -85,6 +88,8 @@ class FilteredSimulation:
         self.name = name
         self._simulator = simulator
         self._images: dict[StreamImage, FilteredImage] = {}
+        self._so_far: dict[StreamThread, Executed] = {}
+        self._counting = True
 
     def _of(self, image: StreamImage) -> FilteredImage:
         found = self._images.get(image)
@@ -94,11 +99,45 @@ class FilteredSimulation:
 
     def see(self, thread: StreamThread, words: npt.NDArray[np.int64], tables: StaticTables) -> None:
         """See `Consumer`."""
-        self._of(thread.image).see(thread, words, tables)
+        if self._counting:
+            self._of(thread.image).see(thread, words, tables)
 
     def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """See `livepro.events.pump.Counting`."""
-        self._of(thread.image).executed(blocks, thread.image.blocks)
+        if self._counting:
+            self._count(thread, blocks, 1)
+
+    def _count(self, thread: StreamThread, blocks: Executed, sign: int) -> None:
+        self._of(thread.image).executed(blocks, thread.image.blocks, sign)
+
+    # -- parts of the run that are left out
+
+    divisible = True
+    """See `livepro.events.pump.Divisible`."""
+
+    def so_far(self, thread: StreamThread, blocks: Executed) -> None:
+        """See `livepro.events.pump.CountingSoFar`."""
+        self._so_far[thread] = blocks
+
+    def keeps(self, *, waiting: bool) -> None:
+        """See `livepro.events.pump.Regional`: there is no region."""
+
+    def bound(
+        self, positions: Mapping[StreamThread, int], goes: Mapping[StreamThread, int], *, begins: bool
+    ) -> None:
+        """See `livepro.events.pump.Regional`."""
+        self._counting = begins
+        for thread, blocks in self._so_far.items():
+            self._count(thread, blocks, -1 if begins else 1)
+        self._so_far.clear()
+
+    def restart(self, positions: Mapping[StreamThread, int], *, counting: bool) -> None:
+        """See `livepro.events.pump.Divisible`."""
+        self._images.clear()
+        self._counting = False
+        if counting:
+            self.bound(positions, {}, begins=True)
+        self._so_far.clear()
 
     def told(self, image: StreamImage, process: ProcessResult) -> tuple[Any, list[str]] | None:
         """See `Consumer`."""

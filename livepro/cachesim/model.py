@@ -43,7 +43,7 @@ class CacheSim(Analysis):
         ll: str = "",
         caches: bool = True,
         branches: bool = False,
-        filtered: bool = False,
+        filtered: bool = True,
     ) -> None:
         given = [
             check(parse(text, option), option) if text else None

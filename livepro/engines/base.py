@@ -338,6 +338,11 @@ class Engine(ABC):
     def position(self, tally: ThreadTally) -> Position:
         """Where a thread is in the block that it executes, as far as that is known."""
 
+    def divide_streams(self) -> None:
+        """Have what threads with filtered streams have done so far told apart from what comes; all are
+        halted. Raises NotImplementedError where streams cannot be filtered."""
+        raise NotImplementedError
+
     def vectors(self, tally: ThreadTally) -> Vectors | None:
         """What cuts a thread's basic block vectors, None if there are none to cut."""
         return tally

@@ -97,6 +97,14 @@ class Counting(Protocol):
         """See `livepro.engines.stream.recorder.Sink`."""
 
 
+@runtime_checkable
+class CountingSoFar(Protocol):
+    """One that can leave out parts of the run (`Divisible`): what threads have executed is told before."""
+
+    def so_far(self, thread: StreamThread, blocks: Executed) -> None:
+        """See `livepro.engines.stream.recorder.Sink`."""
+
+
 def _divisible(consumer: Consumer) -> bool:
     return isinstance(consumer, Divisible) and consumer.divisible
 
@@ -149,6 +157,16 @@ class Pump:
                         consumer.executed(thread, blocks)
                     except Exception as error:
                         self._fail(consumer, error)
+
+        self._queue.put(tell)
+
+    def so_far(self, thread: StreamThread, blocks: Executed) -> None:
+        """See `Sink`."""
+
+        def tell() -> None:
+            for consumer in self._consumers:
+                if isinstance(consumer, CountingSoFar) and self._failure is None:
+                    consumer.so_far(thread, blocks)
 
         self._queue.put(tell)
 

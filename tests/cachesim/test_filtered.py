@@ -16,6 +16,7 @@ import pytest
 from fixtures import ROOT, Builder, Fixture, assembly
 from livepro import isa
 from livepro.cachesim.model import CacheSim
+from livepro.engines.stream.filtering import NO_CODE, Lines
 from livepro.events.pump import Pump
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
@@ -133,9 +134,16 @@ class Twin:
         self._sets: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(sets)]
         self._ways = ways
 
-    def misses(self, line: int) -> bool:
+    def ordered(self, index: int) -> list[int]:
+        """The lines of a set, from the one used last."""
+        return list(reversed(self._sets[index]))
+
+    def misses(self, line: int, *, look: bool = False) -> bool:
+        """Whether a line misses; unless that is all that is asked it is there then."""
         lines = self._sets[line % len(self._sets)]
         missed = line not in lines
+        if look:
+            return missed
         if missed and len(lines) == self._ways:
             lines.popitem(last=False)
         lines[line] = None
@@ -145,10 +153,31 @@ class Twin:
 
 @pytest.mark.parametrize(("sets", "ways"), [(1, 1), (2, 3), (16, 12), (64, 2)])
 def test_the_simulation_of_entries_is_lru(sets: int, ways: int) -> None:
-    from livepro.cachesim.entries import touch
+    """Of threads that take turns, each of which looks in a cache of its own first, which is empty where its
+    turn begins, and tells at its end what is in it."""
+    from livepro.cachesim.entries import room, take_missed, take_order, touch
 
-    random = np.random.default_rng(sets * ways)
-    twin, cache, clock = Twin(sets, ways), np.zeros(2 * sets * ways, np.int64), np.zeros(1, np.int64)
-    for line in random.integers(1, 3 * sets * ways, 20_000).tolist():
-        at = np.uint64(2 * ways * (line % sets))
-        assert bool(touch(cache, at, np.uint64(ways), line, clock)) == twin.misses(line)
+    random, lines = np.random.default_rng(sets * ways), Lines(64, sets, ways)
+    size, w = int(room(np.uint64(ways))), np.uint64(ways)
+    twin, cache, clock = Twin(sets, ways), np.zeros(size * sets, np.int64), np.zeros(3, np.int64)
+    missed = looked = 0
+    for _ in range(60):
+        clock[1] = clock[0]
+        own = Twin(sets, ways)
+        for line in random.integers(1, 3 * sets * ways, int(random.integers(1, 800))).tolist():
+            expected, at = twin.misses(line), np.uint64(size * (line % sets))
+            assert not (expected and not own.misses(line, look=True))
+            if own.misses(line):
+                looked += 1
+                assert bool(take_missed(cache, at, w, line, clock, 1)) == expected
+                missed += expected
+        rows = np.full(lines.words, NO_CODE, np.int64)
+        for index in range(sets):
+            for way, line in enumerate(own.ordered(index)):
+                rows[(index * 64 + lines.offset(way)) // 8] = line * 64
+        take_order(cache, rows, clock, 1, 6, sets, w, 1, NO_CODE)
+        if random.integers(3) == 0:  # what nobody has looked at
+            for line in random.integers(1, 3 * sets * ways, 50).tolist():
+                at = np.uint64(size * (line % sets))
+                assert bool(touch(cache, at, w, line, clock)) == twin.misses(line)
+    assert missed < looked

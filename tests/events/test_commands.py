@@ -21,6 +21,7 @@ from tools import needed
 
 import livepro
 from fixtures import Builder, assembly
+from livepro.cachesim.model import CacheSim
 from livepro.engines.control import Control
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
@@ -68,6 +69,27 @@ def test_commands_from_inside(engine: str, builder: Builder, tmp_path: Path) -> 
     )
     assert result.exit == 0
     assert agree(result, own) == [(COUNTED, 4)]
+
+
+def simulated(result: Any) -> list[Any]:
+    """What the simulator tells of each process image, and that it counts what is counted."""
+    found = [entry["result"] for entry in result.analyses["cachesim"]]
+    counted = sum(
+        thread.instructions(process.table) for process in result.processes for thread in process.threads
+    )
+    assert sum(one["totals"]["Ir"] for one in found) == counted
+    return [{key: one[key] for key in ("totals", "lines", "functions")} for one in found]
+
+
+def test_a_filtered_stream_is_divided_by_commands(builder: Builder, tmp_path: Path) -> None:
+    """The thread's own caches are empty where the simulator's are, and what it has executed is told apart."""
+    program = [str(builder.assembly(COMMANDS))]
+    reduced, whole = (
+        simulated(livepro.run(program, aslr=False, engine="translate", analyses=[analysis], cache=False))
+        for analysis in (CacheSim(), CacheSim(filtered=False))
+    )
+    assert reduced == whole
+    assert reduced[0]["totals"]["Ir"] == COUNTED
 
 
 class Commands(threading.Thread):
@@ -128,11 +150,33 @@ def test_commands_at_any_time(program: str, seed: int, builder: Builder, tmp_pat
     assert result.warnings == ()
 
 
-@pytest.mark.parametrize(
-    "asked", ["mica:interval_size=1000", "mica:analyses=itypes", "cachesim:filtered=True"]
-)
+@pytest.mark.some(2)
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 8))])
+@pytest.mark.parametrize("program", ["gzip", "threads"])
+def test_filtered_streams_are_divided_at_any_time(
+    program: str, seed: int, builder: Builder, tmp_path: Path
+) -> None:
+    """Wherever commands meet the threads, which simulate their caches themselves."""
+    pipe = None
+    data = tmp_path / "data"
+    data.write_bytes(random.Random(seed).randbytes(200_000).hex().encode())
+    asked = [needed("gzip", "gzip"), "-k", str(data)]
+    if program == "threads":
+        os.mkfifo(pipe := tmp_path / "pipe")
+        asked = ["sh", "-c", f"exec {builder.hosted('busy_threads', '-pthread')} < {pipe}"]
+    commands = Commands(seed, 0.2, pipe)
+    result = livepro.run(asked, analyses=["cachesim"], control=commands.begin)
+    commands.join()
+    assert (result.exit, result.warnings) == (0, ())
+    assert commands.given
+    for one in simulated(result):
+        totals = one["totals"]
+        assert 0 <= totals["D1mr"] <= totals["Dr"] <= totals["Ir"]
+
+
+@pytest.mark.parametrize("asked", ["mica:interval_size=1000", "mica:analyses=itypes"])
 def test_what_cannot_leave_anything_out_says_so(asked: str, tmp_path: Path, builder: Builder) -> None:
-    """Intervals are cut of the whole run, counters and what is filtered do not say when."""
+    """Intervals are cut of the whole run, counters do not say when."""
     done = command("run", "--analysis", asked, "--", builder.assembly(COMMANDS), cwd=tmp_path)
     assert done.returncode == 0
     assert f"{asked} tells of the whole run, though that was reset or paused." in done.stderr

@@ -1,16 +1,16 @@
 """A stream of what misses in a first-level cache, and of nothing else.
 
-A thread simulates its first-level caches as it executes, one of data and one of code, with LRU: each is there
-in its area, the lines of a set from the one used last. What hits is left out of the stream; how often each
-instruction was executed is counted anyway.
+A thread simulates its first-level caches as it executes, one of data and one of code, with LRU: each is
+there in its area, the lines of a set from the one used last. What hits is left out of the stream; how often
+each instruction was executed is counted anyway.
 
-An entry of such a stream is two words. The first names a block and a place in it, the second is a word of the
-block's accesses (`livepro.isa.access`), or nothing for a fetch; the place says which of its lines missed
-(`LAST_MISSED`, `FIRST_MISSED`), or neither, if nobody has looked. Caches of a thread are empty where a chunk
-begins, since other threads may have had a turn; where it ends, and in front of accesses that nobody has looked
-at, an entry (`ORDER`) has their lines: with these, and what missed, whoever consumes the stream knows of any
-cache that began the chunk with some lines what missed in it, and what it ends with. (A line that is among the
-last `ways` of its set in the chunk is so in all of the run.)
+An entry of such a stream is two words. The first names a block and a place in it, the second is a word of
+the block's accesses (`livepro.isa.access`), or nothing for a fetch; the place says which of its lines
+missed (`LAST_MISSED`, `FIRST_MISSED`), or neither, if nobody has looked. Caches of a thread are empty where
+a chunk begins, since other threads may have had a turn; where it ends, and in front of accesses that nobody
+has looked at, an entry (`ORDER`) has their lines: with these, and what missed, whoever consumes the stream
+knows of any cache that began the chunk with some lines what missed in it, and what it ends with. (A line
+that is among the last `ways` of its set in the chunk is so in all of the run.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PAGE = 4096
-"""Bytes of code whose lines are in different sets, at most: so the set of a line is known by where the line is
-in its page, before the program is loaded."""
+"""Bytes of code whose lines are in different sets, at most: so the set of a line is known by where the line
+is in its page, before the program is loaded."""
 LEAST_LINE = 64
 """Bytes of a line: no plain access is in more than two."""
 ENTRY = 2
@@ -49,8 +49,8 @@ MOST_WAYS = 64
 
 
 class Lines(NamedTuple):
-    """A cache with `sets` of so many `ways`, of lines of `line` bytes. What a thread has of it are rows of a word
-    for each 8 bytes of a line: of each set one, then of each set another one for what is more."""
+    """A cache with `sets` of so many `ways`, of lines of `line` bytes. What a thread has of it are rows of
+    a word for each 8 bytes of a line: of each set one, then of each set another one for what is more."""
 
     line: int
     sets: int

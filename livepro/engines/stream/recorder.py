@@ -64,6 +64,9 @@ class Sink(Protocol):
     def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """What a thread that has ended has executed, if its stream does not say it: if that was filtered."""
 
+    def so_far(self, thread: StreamThread, blocks: Executed) -> None:
+        """What such a thread has executed so far, which is to be told apart from what comes."""
+
 
 _ALL_CHUNKS = 8 << 20
 """Words of the chunks of all threads together, about: many threads have smaller ones."""
@@ -124,6 +127,10 @@ class Recorder:
     def executed(self, thread: StreamThread, blocks: Executed) -> None:
         """Tell the sink what a thread whose stream is filtered has executed."""
         self.sink.executed(thread, blocks)
+
+    def so_far(self, thread: StreamThread, blocks: Executed) -> None:
+        """Tell the sink what it has executed, behind what has been delivered of it."""
+        self.sink.so_far(thread, blocks)
 
     def deliver(self, thread: StreamThread, words: Words) -> None:
         """Give the sink the next whole records of a thread."""

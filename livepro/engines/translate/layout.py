@@ -133,8 +133,8 @@ LOGGED = 32
 """The last changes of caches, bytes for each: the entry's first word, the execution, where the line was (from
 `DATA_LINES` on), and what was there."""
 ENTRY_RETURN = LOG + 0x8000 - 8
-"""Where the thread goes on, while it simulates: the only word of a stack. (There is room for a signal's frame,
-should the tracer be gone.)"""
+"""Where the thread goes on, while it simulates: the only word of a stack. (There is room for a signal's
+frame, should the tracer be gone.)"""
 RECORDS_END = 3 << 24
 """Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
 not before that in the chunk."""

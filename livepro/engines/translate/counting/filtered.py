@@ -37,6 +37,7 @@ from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.window import Counts
 from livepro.isa.access import ALL_64, Access, Pattern
 from livepro.isa.base import Isa
+from livepro.tracee.process import TracedThread
 
 _NUMBER = (1 << PLACE_SHIFT) - 1
 _TAG = (1 << 64 - TAG_SHIFT) - 1
@@ -264,20 +265,8 @@ class FilteredTrace:
             at = log + last // 8
             if not own(at) or int(words[at + 1]) & _TAG != execution:
                 break
-            self._put_back(int(words[at + 2]), int(words[at + 3]))
+            self._entries.put_back(words, int(words[at + 2]), int(words[at + 3]))
             words[layout.ENTRY_LOG // 8], words[at] = last, ALL_64
-
-    def _put_back(self, where: int, line: int) -> None:
-        """Let a line be where it was, so many bytes from the first one of data on, and the lines that are there
-        and before it those before it."""
-        begin, lines = layout.DATA_LINES, self._filter.data
-        if where >= layout.CODE_LINES - layout.DATA_LINES:
-            where -= layout.CODE_LINES - layout.DATA_LINES
-            begin, lines = layout.CODE_LINES, self._filter.code
-        way = lines.way(where)
-        row = begin + where - lines.offset(way)
-        places = [(row + lines.offset(n)) // 8 for n in range(way + 1)]
-        self._words[places] = [*self._words[places].tolist()[1:], line]
 
     def _execution(self, block: Fragment) -> int | None:
         """What the counter of a fragment says; None if it has none, being none, or the comparison of one with
@@ -295,6 +284,16 @@ class FilteredTrace:
     def end(self) -> None:
         """The thread has ended, or is let go: all its entries are there."""
         self._chunk.close(self._order())
+
+    def divide(self, counts: Counts, pc: int, thread: TracedThread) -> None:
+        """Tell what has been executed so far apart from what comes, by the slots of its blocks, and let the
+        caches be empty. The thread stands still at `pc`."""
+        if pc in self._space.memory.entries:
+            registers = thread.registers()
+            self._entries.restart(registers, self._words, pc - self._space.memory.entries.start)
+            thread.set_registers(registers)
+        self._empty()
+        self._recorder.so_far(self._stream, executions(self._space, counts))
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""

@@ -75,19 +75,27 @@ class Records(Protocol):
 
 
 class Entries(Protocol):
-    """Code that simulates a thread's caches and writes the entries of a filtered stream, of `size` bytes: where it
-    begins for each of `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
+    """Code that simulates a thread's caches and writes the entries of a filtered stream, of `size` bytes:
+    where it begins for each of `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
 
     code: bytes
     size: int
     starts: list[int]
     stops: list[int]
 
+    def restart(self, registers: Any, words: Words, offset: int) -> None:
+        """Bring a thread that is at an offset here, and whose caches will be emptied, to where nothing that
+        it has in hand is of these."""
+
     def order(self, words: Words) -> None:
         """Write the lines of data into a thread's chunk (in its area)."""
 
     def empty(self, words: Words) -> None:
         """Let there be no line of data in a thread's cache."""
+
+    def put_back(self, words: Words, where: int, line: int) -> None:
+        """Let a line be where it was, so many bytes from the first one of data on, and the lines that are
+        there and before it those before it."""
 
 
 class Emitter(Protocol):

@@ -103,5 +103,10 @@ class Compiler:
         made = self._pieces.get(emitter)
         if made is None:
             made = self._pieces[emitter] = pieces(emitter.lookup, emitter.landing(0))
-        how = {"records": emitter.records, "filter": emitter.filter, "asks": emitter.asks}
-        return CompiledModule(text, base, image, *made, low=low, **how)
+        return CompiledModule(
+            *(text, base, image, *made),
+            low=low,
+            records=emitter.records,
+            filter=emitter.filter,
+            asks=emitter.asks,
+        )

@@ -114,8 +114,8 @@ class Text:
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
-    that code may branch by jump tables, `records` that executions of blocks are recorded, `filter` what of that
-    is left out, `asks` that blocks are given allowances."""
+    that code may branch by jump tables, `records` that executions of blocks are recorded, `filter` what of
+    that is left out, `asks` that blocks are given allowances."""
 
     def __init__(
         self,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from iced_x86 import BlockEncoder, Code, Decoder, Instruction, MemoryOperand, Register
 
+Number = Any
+"""Of a `Code` or a `Register` (numbers, which the annotations of iced-x86 do not take)."""
 _FIRST_LABEL = 1 << 40  # an address that no instruction has
 
 
@@ -35,41 +39,43 @@ class Assembly:
 
     # -- instructions
 
-    def simple(self, code: int) -> None:
+    def simple(self, code: Number) -> None:
         """An instruction without operands."""
         self._instructions.append(Instruction.create(code))
 
-    def register(self, code: int, register: int, immediate: int | None = None) -> None:
+    def register(self, code: Number, register: Number, immediate: int | None = None) -> None:
         """An instruction on a register, maybe with an immediate."""
         if immediate is None:
             self._instructions.append(Instruction.create_reg(code, register))
         else:
             self._instructions.append(Instruction.create_reg_i64(code, register, immediate))
 
-    def registers(self, code: int, first: int, second: int, immediate: int | None = None) -> None:
+    def registers(self, code: Number, first: Number, second: Number, immediate: int | None = None) -> None:
         """An instruction on two registers, maybe with an immediate."""
         if immediate is None:
             self._instructions.append(Instruction.create_reg_reg(code, first, second))
         else:
             self._instructions.append(Instruction.create_reg_reg_i32(code, first, second, immediate))
 
-    def load(self, register: int, offset: int, base: int = Register.NONE, code: int = Code.MOV_R64_RM64) -> None:
+    def load(
+        self, register: Number, offset: int, base: Number = Register.NONE, code: Number = Code.MOV_R64_RM64
+    ) -> None:
         """Load from the area, or another instruction that reads there."""
         self._instructions.append(Instruction.create_reg_mem(code, register, _area(offset, base)))
 
     def store(
-        self, register: int, offset: int, base: int = Register.NONE, code: int = Code.MOV_RM64_R64
+        self, register: Number, offset: int, base: Number = Register.NONE, code: Number = Code.MOV_RM64_R64
     ) -> None:
         """Store in the area, or another instruction that writes there."""
         self._instructions.append(Instruction.create_mem_reg(code, _area(offset, base), register))
 
     def immediate(
-        self, value: int, offset: int, base: int = Register.NONE, code: int = Code.MOV_RM64_IMM32
+        self, value: int, offset: int, base: Number = Register.NONE, code: Number = Code.MOV_RM64_IMM32
     ) -> None:
         """Store a number, or another instruction on memory and a number."""
         self._instructions.append(Instruction.create_mem_i32(code, _area(offset, base), value))
 
-    def branch(self, code: int, label: int) -> None:
+    def branch(self, code: Number, label: int) -> None:
         """A branch to a label."""
         self._instructions.append(Instruction.create_branch(code, label))
 
@@ -92,5 +98,5 @@ class Assembly:
         return code, {label: (*offsets, len(code))[index] for label, index in self._at.items()}
 
 
-def _area(offset: int, base: int) -> MemoryOperand:
+def _area(offset: int, base: Number) -> MemoryOperand:
     return MemoryOperand(base, displ=offset, displ_size=8, seg=Register.GS)

@@ -1,9 +1,9 @@
-"""What a filter calls that lets something through: simulates the thread's own first-level caches, and writes an
-entry of the event stream for what misses (`livepro.engines.stream.filtering`).
+"""What a filter calls that lets something through: simulates the thread's own first-level caches, and
+writes an entry of the event stream for what misses (`livepro.engines.stream.filtering`).
 
 What is wanted is in the thread's area (`layout.ENTRY`). A stack of its own is what it is called with, so that
-the processor guesses where it goes back to. The lines of a set are behind one another, the one used last first:
-to look for one is to move all before it on by one. Of each such change is noted what takes it back.
+the processor guesses where it goes back to. The lines of a set are behind one another, the one used last
+first: to look for one is to move all before it on by one. Of each such change is noted what takes it back.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from livepro.engines.stream.filtering import (
 )
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
-from livepro.engines.translate.translator.x86_64.events.assembly import Assembly
+from livepro.engines.translate.translator.x86_64.events.assembly import Assembly, Number
 from livepro.isa.access import ALL_64
 
 ACCESS, FETCH, WORD, CLEAR = range(4)
-"""What is wanted: an access or a fetch simulated; a word written; the lines of data written and forgotten. (The
-order of `layout.RECORDERS`.)"""
+"""What is wanted: an access or a fetch simulated; a word written; the lines of data written and forgotten.
+(The order of `layout.RECORDERS`.)"""
 
 _RAX, _RCX, _RDX = Register.RAX, Register.RCX, Register.RDX
 _RSI, _RDI, _R8, _R9 = Register.RSI, Register.RDI, Register.R8, Register.R9
 _BORROWED = tuple(zip((_RAX, _RCX, _RDX, _RSI, _RDI, _R8, _R9), layout.ENTRY_SAVED, strict=True))
-_FEW = 3
+_FEW, _FEW_FOR_WORD = 3, 2
+_SAVE_SIZE = 9  # mov gs:[offset], r64
+_NAMES = {getattr(Register, name.upper()): name for name in ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9")}
 _MISSED_SHIFT = FIRST_MISSED.bit_length() - 1
 
 
@@ -58,13 +60,15 @@ class Entries:
         self.filter = filter
         self._data = filter.data
         code = Assembly()
-        starts, stops = [], []
+        starts, stops, further = [], [], []
         for cache in (
             Cache(filter.data, layout.DATA_LINES, negated=True),
             Cache(filter.code, layout.CODE_LINES, negated=False),
         ):
             starts.append(code.here())
-            stops.append(_simulate(code, cache))
+            stop, begin, end = _simulate(code, cache)
+            stops.append(stop)
+            further.append((begin, end))
         starts.append(code.here())
         stops.append(_write_word(code))
         starts.append(code.here())
@@ -75,6 +79,7 @@ class Entries:
         """Where each of `ACCESS`, `FETCH`, `WORD`, `CLEAR` begins."""
         self.stops = [at[label] for label in (*stops, stop)]
         """Where each of them stops when the chunk is full; it goes on right behind."""
+        self._further = [(at[begin], at[end]) for begin, end in further]
         self._copying, self._clearing, self._cleared = at[copying], at[clearing], at[cleared]
 
     def finish(self, registers: Any, words: Words, offset: int) -> bool:
@@ -86,6 +91,23 @@ class Entries:
         self.empty(words)
         registers.rip += self._cleared - offset
         return True
+
+    def restart(self, registers: Any, words: Words, offset: int) -> None:
+        """Bring a thread that is at an offset here, and whose caches will be emptied, to where nothing that
+        it has in hand is of these: to the beginning."""
+        how = max(n for n, start in enumerate(self.starts) if start <= offset)
+        if how == CLEAR:
+            self.finish(registers, words, offset)
+            return
+        saves = [(self.starts[how], _BORROWED[: _FEW if how != WORD else _FEW_FOR_WORD])]
+        if how != WORD:
+            begin, end = self._further[how]
+            saves += [(begin, _BORROWED[_FEW:])] if begin <= offset < end else []
+        for begin, saved in saves:
+            for n, (register, where) in enumerate(saved):
+                if offset >= begin + (n + 1) * _SAVE_SIZE:
+                    setattr(registers, _NAMES[register], int(words[where // 8]))
+        registers.rip += self.starts[how] - offset
 
     def order(self, words: Words) -> None:
         """Write the lines of data into the chunk."""
@@ -101,14 +123,29 @@ class Entries:
         first = layout.DATA_LINES // 8
         words[first : first + self._data.words] = NO_LINE
 
+    def put_back(self, words: Words, where: int, line: int) -> None:
+        """Let a line be where it was, so many bytes from the first one of data on, and the lines that are
+        there and before it those before it."""
+        code = where >= layout.CODE_LINES - layout.DATA_LINES
+        begin, lines = (
+            (layout.CODE_LINES, self.filter.code) if code else (layout.DATA_LINES, self.filter.data)
+        )
+        where -= begin - layout.DATA_LINES
+        way = lines.way(where)
+        row = begin + where - lines.offset(way)
+        places = [(row + lines.offset(n)) // 8 for n in range(way + 1)]
+        words[places] = [*words[places].tolist()[1:], line]
 
-def _simulate(code: Assembly, cache: Cache) -> int:
-    """Simulate an access of a cache, which is in one line or in two; returns where it stops."""
+
+def _simulate(code: Assembly, cache: Cache) -> tuple[int, int, int]:
+    """Simulate an access of a cache, which is in one line or in two. Returns where it stops, and where
+    further registers than the first few begin to be saved, and have all been given back."""
     done, done_soon = code.label(), code.label()
     for register, where in _BORROWED[:_FEW]:
         code.store(register, where)
     if cache.lines.ways > 1:
         _look_at_second(code, cache, done_soon)
+    begin = code.here()
     for register, where in _BORROWED[_FEW:]:
         code.store(register, where)
     stop = _look_at_all(code, cache, done)
@@ -119,7 +156,7 @@ def _simulate(code: Assembly, cache: Cache) -> int:
     for register, where in _BORROWED[:_FEW]:
         code.load(register, where)
     code.simple(Code.RETNQ)
-    return stop
+    return stop, begin, done_soon
 
 
 def _look_at_second(code: Assembly, cache: Cache, done: int) -> None:
@@ -146,8 +183,8 @@ def _look_at_second(code: Assembly, cache: Cache, done: int) -> None:
 
 
 def _look_at_all(code: Assembly, cache: Cache, done: int) -> int:
-    """Look through the sets of an access. A line is in rax, the last one in rcx, its set in rsi (bytes from the
-    first one), which missed in rdx; in r9 is the line as it is in the cache. Returns where it stops."""
+    """Look through the sets of an access. A line is in rax, the last one in rcx, its set in rsi (bytes from
+    the first one), which missed in rdx; in r9 is the line as it is in the cache. Returns where it stops."""
     lines, found, noted = cache.lines, code.label(), code.label()
     behind, out, ways = code.label(), code.label(), cache.lines.ways
     code.load(_RAX, layout.ENTRY_VALUE)
@@ -220,7 +257,7 @@ def _write_missed(code: Assembly, done: int) -> int:
     return stop
 
 
-def _note(code: Assembly, where: int, line: int, free: int) -> None:
+def _note(code: Assembly, where: Number, line: Number, free: Number) -> None:
     """Note a change: where a line was before (bytes from the first one of data). All three registers are used
     up; the first two may be no others than rcx, rdx, rsi, rdi."""
     log, low = layout.LOG, Register.EDX if line == _RDX else Register.EDI

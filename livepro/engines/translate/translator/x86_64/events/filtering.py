@@ -37,8 +37,8 @@ from livepro.engines.translate.translator.x86_64.events.encodings import (
     call_area,
     compare_area,
     compare_byte,
-    load_halfword,
     load_first,
+    load_halfword,
 )
 from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
 from livepro.engines.translate.translator.x86_64.events.entries import FETCH as FETCHED
@@ -126,6 +126,8 @@ class Filtering:
             if lines:
                 fetches[index] = tuple(dict.fromkeys(lines))
                 latest = lines[-1]
+            if facts.kind is Kind.SYSCALL:
+                latest = -1  # the caches may be emptied by a command
             places = places_of(accesses, word, facts.displacement > 0)
             if accesses and (places is None or facts.kind is Kind.NATIVE):
                 stepped.add(index)
@@ -256,9 +258,7 @@ class Filtering:
         self._simulate(emitted, plan, ACCESS, place.word, size, scratch)
 
     @staticmethod
-    def _simulate(
-        emitted: Emitted, plan: FilterPlan, how: int, place: int, size: int, scratch: int
-    ) -> None:
+    def _simulate(emitted: Emitted, plan: FilterPlan, how: int, place: int, size: int, scratch: int) -> None:
         """Have an access of `size` bytes simulated, whose address is in the scratch register."""
         code, fields = plan.paths.code, plan.paths.fields
         code += encode.store_area(scratch, layout.ENTRY_VALUE)

@@ -20,9 +20,9 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting impor
     pad,
     place_counter,
 )
+from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
-from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import plan
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (

@@ -1,5 +1,5 @@
-"""What leaves out of the event stream what hits in a thread's caches: what `events.filtering` plans and writes,
-by compiled code."""
+"""What leaves out of the event stream what hits in a thread's caches: what `events.filtering` plans and
+writes, by compiled code."""
 
 # mypy: ignore-errors
 
@@ -71,9 +71,7 @@ _DIFFERENT, _ABOVE = 0x85, 0x87
 
 
 @kernel
-def plan_filtered(
-    state, text, begin, offsets, shapes, n, facts, recorded, places, needs, counts, live
-):
+def plan_filtered(state, text, begin, offsets, shapes, n, facts, recorded, places, needs, counts, live):
     """See what a block accesses, and where flags are live of which `live` ones are at its end: `places`.
     Returns what came of it."""
     status = known(begin, offsets, shapes, n, recorded, needs, counts)
@@ -236,11 +234,14 @@ def _address(state, image, at, fields, places, k, to, other):
 
 
 @kernel
-def _filter_access(
-    state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
-):
+def _filter_access(state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied):
     """Have an access simulated if it is in another line than its set used last."""
-    size, where, mask, line = places[k, ACCESS_SIZE], places[k, DISPLACEMENT], state[DATA_MASK], state[DATA_LINE]
+    size, where, mask, line = (
+        places[k, ACCESS_SIZE],
+        places[k, DISPLACEMENT],
+        state[DATA_MASK],
+        state[DATA_LINE],
+    )
     absolute, fs = places[k, PLACE_BASE] < 0 and places[k, PLACE_SCALED] < 0, places[k, PLACE_FS]
     begin = state[COLD]
     if absolute and not fs and mask < _PAGE:
@@ -278,17 +279,16 @@ def _filter_access(
     if fs:
         cold = _given_back(image, cold, other)
     _simulate(
-        state, image, cold, pieces, bounds, fields, CALL_ACCESS, places[k, WORD], size, scratch, cell, tallied, at
+        state, image, cold, pieces, bounds, fields, CALL_ACCESS, places[k, WORD], size, scratch, cell,
+        tallied, at,
     )  # fmt: skip
     return at
 
 
 @kernel
-def _filter_fetch(
-    state, image, at, pieces, bounds, fields, i, first, size, lines, scratch, cell, tallied
-):
-    """Have the fetch of instruction `i` simulated, of so many bytes at an address, if one of its `lines`, from
-    which on it is in others than the instruction before, is another one than its set used last."""
+def _filter_fetch(state, image, at, pieces, bounds, fields, i, first, size, lines, scratch, cell, tallied):
+    """Have the fetch of instruction `i` simulated, of so many bytes at an address, if one of its `lines`,
+    from which on it is in others than the instruction before, is another one than its set used last."""
     begin, bits = state[COLD], -state[CODE_LINE]
     line = lines & bits
     while True:

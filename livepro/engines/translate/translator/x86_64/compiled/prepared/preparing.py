@@ -40,7 +40,9 @@ def prepare() -> int:
         text = Text(start, size, shapes)
         image = np.frombuffer(bytearray(_ROOM), np.uint8)
         made_for = pieces(emitter.lookup, emitter.landing(0))
-        module = CompiledModule(text, start + size, image, *made_for, low=False, records=False, filter=None, asks=False)
+        module = CompiledModule(
+            text, start + size, image, *made_for, low=False, records=False, filter=None, asks=False
+        )
         none = np.zeros(0, np.int64)
         module.take(none, none, none, none, none, none, none)
         table = np.zeros(layout.LOOKUP_ENTRIES, np.uint64)
