@@ -268,7 +268,7 @@ def module_of(code: bytes) -> CompiledModule:
     emitter = Emitter(1 << 20, {}, Countdown.NONE)
     text, image = Text(1 << 30, 1 << 17, shapes_of_none()), np.zeros(1 << 20, np.uint8)
     made_for = pieces(emitter.lookup, emitter.landing(0))
-    return CompiledModule(text, 1 << 31, image, *made_for, low=False, records=False, asks=False)
+    return CompiledModule(text, 1 << 31, image, *made_for, low=False, records=False, filter=None, asks=False)
 
 
 @pytest.mark.parametrize(("readable", "blocks"), [(1 << 16, 2), ((1 << 16) - 1, 0)])
