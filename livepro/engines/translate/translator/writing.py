@@ -22,7 +22,7 @@ _LINE = 64  # bytes of a cache line: a short loop is to be fetched from as few a
 # Bytes of code of which a fragment is small enough in any case, where it compares its code on entry, and
 # behind each write: 64 writes, with up to 56 bytes each for each 8 that are compared.
 _SURE = {Check.NEVER: 512, Check.ENTRY: 512, Check.WRITES: 128}
-_SURE_FILTERED = 128  # the same where each access has a slow path, of up to 300 bytes
+_SURE_FILTERED = 128  # the same where each access has a slow path, of up to 140 bytes
 _MOST_WATCHED = 1024  # bytes of code that compares itself behind each write: more would not fit by far
 
 

@@ -11,7 +11,6 @@ _i32 = struct.Struct("<i").pack
 
 IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
 IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
-IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\x00"  # cmp byte gs:[RECORD + 2], 0
 
 
 def compare_area(register: int, offset: int) -> bytes:
@@ -58,38 +57,6 @@ def load_halfword(register: int, offset: int) -> bytes:
     return bytes((0x65, rex, 0x0F, 0xB7, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
 
 
-def store_halfword_indirect(register: int, pointer: int, displacement: int) -> bytes:
-    """mov gs:[pointer + displacement], r16 (pointer: not rsp, r12)"""
-    rex = 0x40 | register >> 3 << 2 | pointer >> 3
-    return bytes((0x65, 0x66, rex, 0x89, 0x40 | (register & 7) << 3 | pointer & 7, displacement))
-
-
-def store_immediate(pointer: int, displacement: int, value: int) -> bytes:
-    """mov dword gs:[pointer + displacement], imm32 (pointer: not rsp, r12)"""
-    return bytes((0x65, 0x40 | pointer >> 3, 0xC7, 0x40 | pointer & 7, displacement)) + _i32(value)
-
-
-def load_indirect(register: int, pointer: int, displacement: int) -> bytes:
-    """mov r64, gs:[pointer + displacement] (pointer: not rsp, r12)"""
-    rex = 0x48 | register >> 3 << 2 | pointer >> 3
-    return bytes((0x65, rex, 0x8B, 0x80 | (register & 7) << 3 | pointer & 7)) + _i32(displacement)
-
-
-def store_long_immediate(pointer: int, displacement: int, value: int) -> bytes:
-    """mov qword gs:[pointer + displacement], imm32, sign-extended (pointer: not rsp, r12)"""
-    return bytes((0x65, 0x48 | pointer >> 3, 0xC7, 0x80 | pointer & 7)) + _i32(displacement) + _i32(value)
-
-
 def call_area(offset: int) -> bytes:
     """call gs:[offset]"""
     return b"\x65\xff\x14\x25" + _i32(offset)
-
-
-def and_long(register: int, mask: int) -> bytes:
-    """and r64, imm32, sign-extended"""
-    return bytes((0x48 | register >> 3, 0x81, 0xE0 | register & 7)) + _i32(mask)
-
-
-def negate(register: int) -> bytes:
-    """neg r64"""
-    return bytes((0x48 | register >> 3, 0xF7, 0xD8 | register & 7))
