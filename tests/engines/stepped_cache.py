@@ -19,6 +19,7 @@ from engines.allowing import allow_always
 from events.streams import Nobody
 
 from livepro.engines.base import EngineOptions
+from livepro.engines.stream.filtering import Filter, Lines
 from livepro.engines.stream.recorder import Recorder
 from livepro.engines.translate.engine import TranslateEngine
 from livepro.engines.translate.thread import Mode
@@ -175,11 +176,14 @@ def stepping(engine: SteppedEngine) -> Any:
 def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine:
     """Run a command so; returns the engine when the program has ended, or been let go. An error that is
     raised as a thread is looked at is one of livepro's own. `recorded`: with the event stream, whose chunks
-    are full again and again."""
+    are full again and again, `filtered`: with what misses in small caches."""
     if options.pop("allowing", False):
         allow_always()
     if options.pop("recorded", False):
         options["stream"] = Recorder(Nobody(), chunk_words=12)
+    if options.pop("filtered", False):
+        options["stream"] = Recorder(Nobody(), chunk_words=12)
+        options["stream"].filter = Filter(Lines(64, 2, 3), Lines(64, 2, 2))
     engine = SteppedEngine(ISA, EngineOptions(**options))
     engine.look = look
     with stepping(engine):

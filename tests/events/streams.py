@@ -28,6 +28,12 @@ class Nobody:
     def end(self, thread: Any) -> None:
         pass
 
+    def executed(self, thread: Any, blocks: Any) -> None:
+        pass
+
+    def so_far(self, thread: Any, blocks: Any) -> None:
+        pass
+
 
 def record(engine: str, command: Sequence[str | Path], output: Path, **options: Any) -> dict[str, Any]:
     """A run in a process of its own: `counts` and, for each thread in order of start, its `events`
