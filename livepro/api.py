@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livepro.engines import NAMES, engine_class
-from livepro.engines.base import EngineOptions, Progress
+from livepro.engines.base import EngineOptions
 from livepro.engines.control import Control
+from livepro.engines.live import Progress
 from livepro.engines.region import Region
 from livepro.engines.region_text import parse_region
 from livepro.errors import LiveproError

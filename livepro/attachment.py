@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from livepro.engines.base import Engine, Progress
+from livepro.engines.base import Engine
+from livepro.engines.live import Progress
 from livepro.isa.base import Isa
 from livepro.linux import proc, target
 from livepro.linux.vm import shares_memory

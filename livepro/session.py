@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from livepro.engines.base import Engine, Progress
+from livepro.engines.base import Engine
+from livepro.engines.live import Progress
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
 from livepro.linux.wait import shell_status

@@ -13,8 +13,8 @@ import pytest
 import livepro
 from fixtures import Builder, assembly
 from livepro import session
-from livepro.engines.base import Progress
 from livepro.engines.control import Control
+from livepro.engines.live import Progress
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 A plain access is one entry. The words of others come one by one, and are kept until all are there.
 
-A cache has its lines and, behind those of each set, when each was used last, and since when all are new (one
-more than `clock` says; `room`). A thread had none of them where a
-chunk began: what it says has missed may be here from before. What has come in since `began` it has had, so
-that missed. The order of lines that hit there is told where the chunk ends."""
+A cache has its lines and, behind those of each set, when each was used last, and since when all of them
+are new (`room`: one more than `clock` says). A thread had none of them where a chunk began: what it says has
+missed may be here from before. What has come in since it has had, so that missed. The order of lines that
+hit there is told where the chunk ends.
+"""
 
 # mypy: ignore-errors
 

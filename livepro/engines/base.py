@@ -16,7 +16,7 @@ from livepro.engines.alike import Alike
 from livepro.engines.control import Control
 from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
-from livepro.engines.live import LiveCounts, stored
+from livepro.engines.live import LiveCounts, Progress, stored
 from livepro.engines.recording import CutRule, ImageRecord, ThreadTally
 from livepro.engines.region import Arrival, Region, RegionWatch
 from livepro.engines.traps import IgnoredTraps
@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from livepro.engines.stream.recorder import Recorder
 
 _LOOKS = 20  # wakings in a row that find the same threads waiting for an answer
-
-
-class Progress(NamedTuple):
-    """How far a run has come: instructions retired so far by all threads, threads
-    and processes alive, seconds since the start."""
-
-    instructions: int
-    threads: int
-    processes: int
-    seconds: float
 
 
 class EngineOptions(NamedTuple):
@@ -337,11 +327,6 @@ class Engine(ABC):
     @abstractmethod
     def position(self, tally: ThreadTally) -> Position:
         """Where a thread is in the block that it executes, as far as that is known."""
-
-    def divide_streams(self) -> None:
-        """Have what threads with filtered streams have done so far told apart from what comes; all are
-        halted. Raises NotImplementedError where streams cannot be filtered."""
-        raise NotImplementedError
 
     def vectors(self, tally: ThreadTally) -> Vectors | None:
         """What cuts a thread's basic block vectors, None if there are none to cut."""

@@ -17,6 +17,16 @@ from livepro.model import CodeLabel
 from livepro.tracee import TracedThread
 
 
+class Progress(NamedTuple):
+    """How far a run has come: instructions retired so far by all threads, threads
+    and processes alive, seconds since the start."""
+
+    instructions: int
+    threads: int
+    processes: int
+    seconds: float
+
+
 class RawBlock(NamedTuple):
     """A block as engines keep it: for `sizes`, `module`, `offset` and `label` see `BlockStore`."""
 

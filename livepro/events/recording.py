@@ -15,7 +15,6 @@ from livepro.engines import default_engine
 from livepro.engines.base import Engine
 from livepro.engines.region import Phase, Region
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.filtering import Filter
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.translate import backend_for
 from livepro.errors import LiveproError
@@ -151,9 +150,7 @@ class Recording:
 
     def _commanded(self, command: str) -> None:
         """The run is reset, paused or resumed; all threads are halted."""
-        if isinstance(self.recorder.filter, Filter):
-            assert self._engine is not None
-            self._engine.divide_streams()
+        self.recorder.divide()
         for name in self.pump.indivisible:
             warning = f"{name} tells of the whole run, though that was reset or paused."
             if warning not in self._warnings:

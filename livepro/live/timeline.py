@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from livepro.engines.base import Progress
+from livepro.engines.live import Progress
 from livepro.live.run import EVERY, LiveRun
 from livepro.model.live import Picture, Query, ThreadRow
 from livepro.model.timeline import Timeline, TimelinePhase, TimelineThread

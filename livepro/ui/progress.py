@@ -33,7 +33,7 @@ ERASE = "\r\x1b[K"  # ECMA-48: carriage return, erase in line to its end
 
 
 class Snapshot(Protocol):
-    """What an engine reports while it runs (`livepro.engines.base.Progress`)."""
+    """What an engine reports while it runs (`livepro.engines.live.Progress`)."""
 
     @property
     def instructions(self) -> int: ...

@@ -11,7 +11,7 @@ from engines.observed import observe
 import livepro
 from fixtures import Builder
 from livepro.api import Result
-from livepro.engines.base import Progress
+from livepro.engines.live import Progress
 
 SPIN = 2 * 100 + 2
 """Instructions of each thread's spin (fixtures/c/spin.h)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -83,6 +83,9 @@ class Recorder:
         self.sink = sink
         self.filter: Filter | Repeats | None = None
         """What lets events through (None: all of them). To be set before anything runs."""
+        self.divide: Callable[[], None] = lambda: None
+        """Has what filtered threads have done so far told apart from what comes (`so_far`), while all are
+        halted: the engine's part."""
         self.addresses = addresses
         self.chunk_words = chunk_words
         self._turn = min(turn or chunk_words, chunk_words)

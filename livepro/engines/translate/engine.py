@@ -298,16 +298,6 @@ class TranslateEngine(Engine):
     def position(self, tally: ThreadTally) -> Position:
         return self.ledger.position(tally)
 
-    def divide_streams(self) -> None:
-        from livepro.engines.translate.counting.filtered import FilteredTrace
-
-        ledger = self.ledger
-        for tid, state in self.table.states.items():
-            trace, tally = state.trace, state.tally
-            if isinstance(trace, FilteredTrace):
-                pc = self.pc.of(tid) if tid in self.table.resting else 0
-                trace.divide(ledger.raw_counts(tally).at(ledger.position(tally)), pc, state.thread)
-
     def vectors(self, tally: ThreadTally) -> Vectors | None:
         state = self.table.of(tally)
         return None if state is None else state.clock

@@ -6,11 +6,23 @@ counts in, and whether it branches by a table: emitting it once more tells where
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.compiled_code import batch_of
 from livepro.engines.translate.codecache.fragment import Fragment
+from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Reader
 from livepro.engines.translate.translator.emitted import Check
+from livepro.linux.proc import Mapping
+
+
+class Restored(NamedTuple):
+    """Blocks that were put back: their slots from `first` on, what they are, and the module's own."""
+
+    first: int
+    persisted: PersistedModule
+    module: Mapping
 
 
 class Recaller:

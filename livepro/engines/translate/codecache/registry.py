@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.fragment import Fragment
-from livepro.engines.translate.codecache.recalling import Recaller
+from livepro.engines.translate.codecache.recalling import Recaller, Restored
 from livepro.engines.translate.codecache.stop_reasons import stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.counting.counters import PARTS, Cells
@@ -26,7 +25,6 @@ from livepro.engines.translate.counting.sparse import Sparse
 from livepro.engines.translate.flush.former import FormerSlots
 from livepro.engines.translate.flush.generations import EvictedBlock
 from livepro.engines.translate.memory import ThreadAreas
-from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Owed, Reader
 from livepro.engines.translate.translator.emitted import Check
 from livepro.engines.translate.translator.source import SourceBlock
@@ -35,14 +33,6 @@ from livepro.linux.proc import Mapping
 from livepro.tracee import TracedProcess
 
 Array = npt.NDArray[np.int64]
-
-
-class Restored(NamedTuple):
-    """Blocks that were put back: their slots from `first` on, what they are, and the module's own."""
-
-    first: int
-    persisted: PersistedModule
-    module: Mapping
 
 
 class BlockRegistry:

@@ -64,6 +64,8 @@ class ThreadLives:
         self._suspender = suspender
         self._native = native
         self._meter = meter
+        if options.stream is not None:
+            options.stream.divide = self._divide
 
     def begin(self, thread: TracedThread, record: ImageRecord, tally: ThreadTally) -> None:
         """A stopped thread begins to be counted: put it where it goes on in its code cache. Raises
@@ -148,6 +150,17 @@ class ThreadLives:
             else:
                 lines = recorder.filter, state.area_address
                 state.trace = FilteredTrace(*asked, recording.blocks, *words, state.space, *lines)
+
+    def _divide(self) -> None:
+        """See `livepro.engines.stream.recorder.Recorder.divide`."""
+        from livepro.engines.translate.counting.filtered import FilteredTrace
+
+        ledger = self._ledger
+        for tid, state in self._table.states.items():
+            trace, tally = state.trace, state.tally
+            if isinstance(trace, FilteredTrace):
+                pc = self._pc.of(tid) if tid in self._table.resting else 0
+                trace.divide(ledger.raw_counts(tally).at(ledger.position(tally)), pc, state.thread)
 
     def exiting(self, thread: TracedThread, *, in_exec: bool) -> None:
         """A thread is about to end (`in_exec`: by another one's, or its own, exec): take down what it has

@@ -13,6 +13,7 @@ from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import filter_before
+from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import move
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import begin_record, record_before
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
     add_one,
@@ -135,14 +136,6 @@ def place_counter(shapes, n, facts, live):
 
 
 @kernel
-def _move(image, at, to, register):
-    """mov r64, r64"""
-    image[at], image[at + 1] = 0x48 | register >> 3 << 2 | to >> 3, 0x89
-    image[at + 2] = 0xC0 | (register & 7) << 3 | to & 7
-    return at + 3
-
-
-@kernel
 def count_allowed(state, image, at, pieces, bounds, fields, cell):
     """Count in rcx, or ask for an allowance."""
     begin = at
@@ -185,11 +178,11 @@ def count(state, image, at, pieces, bounds, fields, borrows, cell):
         if borrows == SPILL:
             at = put(image, at, pieces, bounds, SAVE_RCX)
         elif borrows != _RCX:
-            at = _move(image, at, borrows, _RCX)
+            at = move(image, at, borrows, _RCX)
         at = count_allowed(state, image, at, pieces, bounds, fields, cell)
         if borrows == SPILL:
             return put(image, at, pieces, bounds, LOAD_RCX)
-        return _move(image, at, _RCX, borrows) if borrows != _RCX else at
+        return move(image, at, _RCX, borrows) if borrows != _RCX else at
     if borrows < SPILL:
         return add_one(state, image, at, pieces, bounds, fields, borrows, cell)
     at = put(image, at, pieces, bounds, SAVE_RAX)

@@ -12,11 +12,14 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
     LOAD,
     STORE,
+    add_registers,
     add_segment,
     advance,
     compute,
     in_area,
+    move,
     registers_of,
+    scale_bits,
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import known, place_of_access
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
@@ -50,7 +53,6 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     OF,
     PLACE_BASE,
     PLACE_FS,
-    PLACE_SCALE,
     PLACE_SCALED,
     PLACES,
     PYTHON,
@@ -145,22 +147,12 @@ def _compare_area(image, at, register, offset):
 
 
 @kernel
-def _add(image, at, to, register):
-    """lea to, [to + register]"""
-    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3, 0x8D
-    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0
-    return at + 5
-
-
-@kernel
 def _add_place(image, at, places, k, register):
     """Add an address of a base, or of a scaled register, or both."""
     high, low = register >> 3, register & 7
     base, scaled = places[k, PLACE_BASE], places[k, PLACE_SCALED]
     if scaled >= 0:
-        scale = 0
-        while 1 << scale < places[k, PLACE_SCALE]:
-            scale += 1
+        scale = scale_bits(places, k)
         image[at], image[at + 1] = 0x48 | high << 2 | scaled >> 3 << 1 | high, 0x8D
         image[at + 2], image[at + 3] = 0x84 | low << 3, scale << 6 | (scaled & 7) << 3 | low
         write_32(image, at + 4, places[k, DISPLACEMENT] if base < 0 else 0)
@@ -259,11 +251,10 @@ def _filter_access(state, image, at, pieces, bounds, fields, places, k, scratch,
         if fs or absolute:
             at = _saved(image, at, other)
             at = _address(state, image, at, fields, places, k, scratch, other)
-            image[at], image[at + 1] = 0x48 | scratch >> 3 << 2 | other >> 3, 0x89
-            image[at + 2] = 0xC0 | (scratch & 7) << 3 | other & 7
-            at = _and(image, at + 3, scratch, mask)
+            at = move(image, at, other, scratch)
+            at = _and(image, at, scratch, mask)
             at = _load_first(image, at, scratch)
-            at = _add(image, at, scratch, other)
+            at = add_registers(image, at, scratch, other)
             at = _given_back(image, at, other)
         else:
             at = compute(state, image, at, fields, places, k, scratch)

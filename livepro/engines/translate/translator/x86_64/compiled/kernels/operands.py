@@ -82,6 +82,15 @@ def store_indirect(image, at, register, pointer, displacement):
 
 
 @kernel
+def scale_bits(places, k):
+    """The scale of an address as an instruction has it: 0 for 1, 3 for 8."""
+    bits = 0
+    while 1 << bits < places[k, PLACE_SCALE]:
+        bits += 1
+    return bits
+
+
+@kernel
 def compute(state, image, at, fields, places, k, to):
     """lea to, [place], without its segment."""
     base, scaled, displacement = places[k, PLACE_BASE], places[k, PLACE_SCALED], places[k, DISPLACEMENT]
@@ -99,9 +108,7 @@ def compute(state, image, at, fields, places, k, to):
         return at + 7
     index, scale = _RSP, 0
     if scaled >= 0:
-        index = scaled
-        while 1 << scale < places[k, PLACE_SCALE]:
-            scale += 1
+        index, scale = scaled, scale_bits(places, k)
     high |= index >> 3 << 1 if scaled >= 0 else 0
     image[at + 1] = 0x8D
     if base < 0:
@@ -115,14 +122,27 @@ def compute(state, image, at, fields, places, k, to):
 
 
 @kernel
+def add_registers(image, at, to, register):
+    """lea to, [to + register]"""
+    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3, 0x8D
+    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0
+    return at + 5
+
+
+@kernel
 def add_segment(image, at, to, other):
     """rdfsbase other; lea to, [to + other]"""
     image[at], image[at + 1] = 0xF3, 0x48 | other >> 3
     image[at + 2], image[at + 3], image[at + 4] = 0x0F, 0xAE, 0xC0 | other & 7
-    at += 5
-    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | other >> 3 << 1 | to >> 3, 0x8D
-    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (other & 7) << 3 | to & 7, 0
-    return at + 5
+    return add_registers(image, at + 5, to, other)
+
+
+@kernel
+def move(image, at, to, register):
+    """mov r64, r64"""
+    image[at], image[at + 1] = 0x48 | register >> 3 << 2 | to >> 3, 0x89
+    image[at + 2] = 0xC0 | (register & 7) << 3 | to & 7
+    return at + 3
 
 
 @kernel
