@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +64,8 @@ class Program:
 
     def rows(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """`row` of many addresses."""
+        if not len(self._starts):
+            return np.full(len(addresses), -1)
         at = np.searchsorted(self._starts, addresses, "right") - 1
         out = self._order[at]
         sizes = self._table.size.astype(np.int64)
@@ -96,19 +100,48 @@ class Program:
             return function
         return f"{PurePath(module).name}+{offset:#x}" if module else f"{address:#x}"
 
-    def lines(self, instructions: npt.NDArray[np.int64]) -> list[tuple[str, str, str, int]]:
-        """The function, module, source file and line of instructions, by their indices; ``???`` and 0 where
-        there is no debug information."""
-        places = [self.place(int(self.address[n])) for n in instructions.tolist()]
-        by_module: dict[str, list[int]] = {}
-        for n, (_, module, _) in enumerate(places):
-            by_module.setdefault(module, []).append(n)
-        found = [("???", 0)] * len(places)
+    def lines(
+        self, instructions: npt.NDArray[np.int64]
+    ) -> tuple[list[tuple[str, str, str, int]], npt.NDArray[np.int64]]:
+        """The source lines that instructions, by their indices, belong to: function, module, file and line of
+        each (``???`` and 0 where there is no debug information), and for each instruction (int64) which of
+        these is its own."""
+        addresses = self.address[instructions]
+        distinct, row_of = np.unique(self.rows(addresses), return_inverse=True)
+        origins = _Numbers([self.origin(row) for row in distinct.tolist()])
+        known = distinct >= 0  # what nothing is known of has its own address
+        moved = np.zeros(len(distinct), np.int64)
+        found = distinct[known]
+        moved[known] = self._table.offset[found].astype(np.int64) - self._table.address[found].astype(
+            np.int64
+        )
+        offsets, origin = addresses + moved[row_of], origins.of[row_of]
+        lines = _Numbers([("???", 0)])
+        line = np.zeros(len(addresses), np.int64)
         tables = LineTables()
-        for module, rows in by_module.items():
-            if not module.startswith("/"):
-                continue
-            known = tables.lookup(module, np.array([places[n][2] for n in rows], np.uint64))
-            for n, line in zip(rows, known, strict=True):
-                found[n] = line or found[n]
-        return [(name, module, *line) for (name, module, _), line in zip(places, found, strict=True)]
+        modules = _Numbers([module for _, module in origins.all])
+        for number, module in enumerate(modules.all):
+            if module.startswith("/"):
+                mine = np.flatnonzero(modules.of[origin] == number)
+                for n, source in zip(mine, tables.lookup(module, offsets[mine].view(np.uint64)), strict=True):
+                    if source is not None:
+                        line[n] = lines.number(source)
+        distinct, out = np.unique(origin * len(lines.all) + line, return_inverse=True)
+        pairs = (divmod(key, len(lines.all)) for key in distinct.tolist())
+        return [(*origins.all[of], *lines.all[at]) for of, at in pairs], out
+
+
+class _Numbers:
+    """Numbers for distinct things, from 0 on; `of` those (int64) that it begins with."""
+
+    def __init__(self, things: Sequence[Any]) -> None:
+        self._number: dict[Any, int] = {}
+        self.all: list[Any] = []
+        self.of = np.array([self.number(thing) for thing in things], np.int64)
+
+    def number(self, thing: Any) -> int:
+        """The number of a thing."""
+        found = self._number.setdefault(thing, len(self.all))
+        if found == len(self.all):
+            self.all.append(thing)
+        return found
