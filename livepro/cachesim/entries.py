@@ -22,10 +22,13 @@ from livepro.engines.stream.filtering import (
     FETCH,
     FIRST_MISSED,
     LAST_MISSED,
-    NO_CODE,
     NO_LINE,
     ORDER,
+    PAGE,
+    PAGE_SHIFT,
     PLACE_SHIFT,
+    SPAN_SHIFT,
+    WITHIN_SHIFT,
 )
 from livepro.events.pointers import borrowed
 
@@ -33,8 +36,10 @@ U = np.uint64
 ONE, NUMBER = U(1), U((1 << PLACE_SHIFT) - 1)
 _ONE, _STRING, _MASKED, _PACKED, _LANES, _SIZED = range(6)  # `livepro.isa.access.Pattern`
 _READ, _WRITE = 3, 6  # columns of what is counted
-_DATA, _CODE = 1, 2
-"""Where `clock` has the moment from which on a thread has had all lines; in front of them is the present."""
+_DATA = 1
+"""Where `clock` has the moment from which on a thread has had all lines of data; in front of it is the
+present."""
+_PAGE_NUMBER, _WITHIN, _SPAN = U(0xFFFFFFFF), U(PAGE - 1), U(15)
 _MISSED = U(LAST_MISSED | FIRST_MISSED)
 _PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED)
 _NO_LINE = np.int64(NO_LINE - (1 << 64))
@@ -70,20 +75,20 @@ def touch(cache, at, ways, line, clock):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def take_missed(cache, at, ways, line, clock, which):
-    """The same of a line that has missed in the thread's own cache."""
-    if cache[at + U(2) * ways] == clock[which] + 1:
+def take_missed(cache, at, ways, line, clock):
+    """The same of a line of data that has missed in the thread's own cache."""
+    if cache[at + U(2) * ways] == clock[_DATA] + 1:
         return True
     oldest, when = U(0), cache[at + ways]
     for way in range(ONE, ways):
         if cache[at + ways + way] < when:
             oldest, when = way, cache[at + ways + way]
-    if when > clock[which]:  # there is none from before
-        cache[at + U(2) * ways] = clock[which] + 1
+    if when > clock[_DATA]:  # there is none from before
+        cache[at + U(2) * ways] = clock[_DATA] + 1
         return True
     for way in range(ways):
         if cache[at + way] == line:
-            if cache[at + ways + way] > clock[which]:
+            if cache[at + ways + way] > clock[_DATA]:
                 return True
             clock[0] += 1
             cache[at + ways + way] = clock[0]
@@ -94,18 +99,17 @@ def take_missed(cache, at, ways, line, clock, which):
 
 
 @njit(nogil=True, cache=True)
-def take_order(cache, lines, clock, which, bits, sets, ways, sign, none):
-    """Take in which lines a thread's cache has (`Lines`), of each set from the one used last: times a `sign`,
-    or `none`."""
+def take_order(cache, lines, clock, bits, sets, ways):
+    """Take in which lines of data a thread's cache has (`Lines`), of each set from the one used last."""
     row = U(1 << bits - 3)
     for s in range(sets):
         at = room(ways) * U(s)
         held = U(0)
-        while held < ways and lines[(held // row * U(sets) + U(s)) * row + held % row] != none:
+        while held < ways and lines[(held // row * U(sets) + U(s)) * row + held % row] != _NO_LINE:
             held += ONE
         for n in range(held):
             way = held - ONE - n
-            line = sign * lines[(way // row * U(sets) + U(s)) * row + way % row] >> bits
+            line = -lines[(way // row * U(sets) + U(s)) * row + way % row] >> bits
             where = n  # all of the set are told then, and what there is of it is not in order
             if held < ways:
                 where = U(0)
@@ -113,7 +117,7 @@ def take_order(cache, lines, clock, which, bits, sets, ways, sign, none):
                     where += ONE
             clock[0] += 1
             cache[at + where], cache[at + ways + where] = line, clock[0]
-    clock[which] = clock[0]
+    clock[_DATA] = clock[0]
 
 
 @njit(nogil=True, cache=True)
@@ -264,7 +268,7 @@ def simulate_entries(
     i_room, d_room = room(i_ways), room(d_ways)
     l_bits, l_mask, l_ways = shapes[LL], shapes[LL + 1], U(shapes[LL + 2])
     width = 1 << d_bits
-    clock[_DATA] = clock[_CODE] = clock[0]
+    clock[_DATA] = clock[0]
     at, behind = U(0), U(len(entries))
     while at < behind:
         head, value = U(entries[at]), entries[at + ONE]
@@ -272,30 +276,29 @@ def simulate_entries(
         number, place = head & NUMBER, head >> U(PLACE_SHIFT)
         if place & U(ORDER):
             told = U(value & ADDRESS)
-            if number:
-                take_order(i1, entries[at : at + told], clock, _CODE, i_bits, i_mask + 1, i_ways, 1, NO_CODE)
-            else:
-                take_order(
-                    d1, entries[at : at + told], clock, _DATA, d_bits, d_mask + 1, d_ways, -1, _NO_LINE
-                )
+            take_order(d1, entries[at : at + told], clock, d_bits, d_mask + 1, d_ways)
             at += told
             continue
-        first_missed, last_missed = place & U(FIRST_MISSED) != U(0), place & U(LAST_MISSED) != U(0)
-        block = U(first[number])
         if place & U(FETCH):
-            i = block + (place & _PLACE)
-            address, size = address_of[i], nbytes[i]
-            line, last = address >> i_bits, (address + size - 1) >> i_bits
-            away = first_missed and take_missed(i1, U(line & i_mask) * i_room, i_ways, line, clock, _CODE)
-            if last_missed and take_missed(i1, U(last & i_mask) * i_room, i_ways, last, clock, _CODE):
+            where = U(value)
+            # (Modulo the bytes that are numbered: no two lines are alike.)
+            begin = np.int64((where & _PAGE_NUMBER) << U(PAGE_SHIFT) | where >> U(WITHIN_SHIFT) & _WITHIN)
+            line = begin >> i_bits
+            last = begin + np.int64(where >> U(SPAN_SHIFT) & _SPAN) >> i_bits
+            away = touch(i1, U(line & i_mask) * i_room, i_ways, line, clock)
+            if line != last and touch(i1, U(last & i_mask) * i_room, i_ways, last, clock):
                 away = True
             if away:
+                i = U(first[number]) + (place & _PLACE)
+                address, size = address_of[i], nbytes[i]
                 counts[i, 1] += 1
                 missed[1] += 1
                 if misses(ll, shapes, LL, address, size):
                     counts[i, 2] += 1
                     missed[2] += 1
             continue
+        first_missed, last_missed = place & U(FIRST_MISSED) != U(0), place & U(LAST_MISSED) != U(0)
+        block = U(first[number])
         begin, end = U(access_of[block]), U(access_of[U(first[number + ONE])])
         if place & _MISSED:
             place &= _PLACE
@@ -304,8 +307,8 @@ def simulate_entries(
                 a = access_at(begin, end, place, pattern, lanes_of)
             address, size = value & ADDRESS, min(size_of[a], width)
             line, last = address >> d_bits, (address + size - 1) >> d_bits
-            away = first_missed and take_missed(d1, U(line & d_mask) * d_room, d_ways, line, clock, _DATA)
-            if last_missed and take_missed(d1, U(last & d_mask) * d_room, d_ways, last, clock, _DATA):
+            away = first_missed and take_missed(d1, U(line & d_mask) * d_room, d_ways, line, clock)
+            if last_missed and take_missed(d1, U(last & d_mask) * d_room, d_ways, last, clock):
                 away = True
             if not away:
                 continue

@@ -33,7 +33,7 @@ class FilteredImage:
         self._shapes = np.array(shapes, np.int64).ravel()
         sizes = [cache.sets * (2 * cache.ways + 1 if n < 2 else cache.ways) for n, cache in enumerate(caches)]
         self._lines = tuple(np.zeros(size, np.int64) for size in sizes)
-        self._clock = np.zeros(3, np.int64)
+        self._clock = np.zeros(2, np.int64)
         self._counts = np.zeros((1024, len(EVENTS)), np.int64)
         self._missed = np.zeros(len(EVENTS), np.int64)
         self._times = np.zeros(1024, np.int64)

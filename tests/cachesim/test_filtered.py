@@ -16,13 +16,14 @@ import pytest
 from fixtures import ROOT, Builder, Fixture, assembly
 from livepro import isa
 from livepro.cachesim.model import CacheSim
-from livepro.engines.stream.filtering import NO_CODE, Lines
+from livepro.engines.stream.filtering import NO_LINE, CodePages, Lines
+from livepro.errors import LiveproError
 from livepro.events.pump import Pump
 
 pytest.importorskip("numba", reason="numba is not installed: pip install 'livepro[events]'")
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64 programs")
 
-SMALL = ":i1='2048,2,64':d1='1024,2,64':ll='8192,4,64'"
+SMALL = ":i1='4096,1,64':d1='1024,2,64':ll='8192,4,64'"
 SOME = (
     *("accesses", "accesses_extended", "avx512", "direction_flag", "execve", "fork", "mid_block", "rep_cmps"),
     *("rep_fault", "segments", "signal_nested", "signal_segv", "smc_alias", "smc_mprotect", "vfork", "x87"),
@@ -47,10 +48,25 @@ def fixtures() -> list[Any]:
 
 def test_all_is_recorded_where_lines_cannot_be_left_out() -> None:
     """As of AArch64 programs."""
-    for lines in (False, True):
-        simulator = CacheSim(i1="32768,8,64", d1="32768,8,64", ll="1048576,16,64", filtered=True)
-        pump = Pump([simulator.consumer("cachesim", isa.for_machine("x86_64"))])
-        assert (pump.filter(lines=lines) is not None) == lines
+    for i1, fits in (("32768,8,64", True), ("4096,1,64", True), ("2048,2,64", False)):
+        for lines in (False, True):
+            simulator = CacheSim(i1=i1, d1="32768,8,64", ll="1048576,16,64", filtered=True)
+            pump = Pump([simulator.consumer("cachesim", isa.for_machine("x86_64"))])
+            assert (pump.filter(lines=lines) is not None) == (lines and fits)
+
+
+def test_code_is_told_by_its_page() -> None:
+    """Of pages whose numbers are equal modulo 2**32 only one can be there: 16 TiB apart."""
+    pages = CodePages()
+    pages.claim(0x5555_5555_4000, 0x5555_5555_6000)
+    pages.claim(0x7FFF_F7DC_3000, 0x7FFF_F7F5_8000)
+    pages.claim(0x5555_5555_4FFF, 0x5555_5556_0000)
+    pages.claim(0x40_0000, 0x40_1000)
+    for address in (0x6555_5555_4000, 0x0555_5555_5800, 0x1000_0040_0000):
+        with pytest.raises(LiveproError, match="16 TiB"):
+            pages.claim(address, address + 4)
+    with pytest.raises(LiveproError, match="16 TiB"):
+        pages.claim(0x1000_0000_0010, 0x1000_0000_0020)  # as if there were none
 
 
 def told(
@@ -159,7 +175,7 @@ def test_the_simulation_of_entries_is_lru(sets: int, ways: int) -> None:
 
     random, lines = np.random.default_rng(sets * ways), Lines(64, sets, ways)
     size, w = int(room(np.uint64(ways))), np.uint64(ways)
-    twin, cache, clock = Twin(sets, ways), np.zeros(size * sets, np.int64), np.zeros(3, np.int64)
+    twin, cache, clock = Twin(sets, ways), np.zeros(size * sets, np.int64), np.zeros(2, np.int64)
     missed = looked = 0
     for _ in range(60):
         clock[1] = clock[0]
@@ -169,13 +185,13 @@ def test_the_simulation_of_entries_is_lru(sets: int, ways: int) -> None:
             assert not (expected and not own.misses(line, look=True))
             if own.misses(line):
                 looked += 1
-                assert bool(take_missed(cache, at, w, line, clock, 1)) == expected
+                assert bool(take_missed(cache, at, w, line, clock)) == expected
                 missed += expected
-        rows = np.full(lines.words, NO_CODE, np.int64)
+        rows = np.full(lines.words, NO_LINE - (1 << 64), np.int64)
         for index in range(sets):
             for way, line in enumerate(own.ordered(index)):
-                rows[(index * 64 + lines.offset(way)) // 8] = line * 64
-        take_order(cache, rows, clock, 1, 6, sets, w, 1, NO_CODE)
+                rows[(index * 64 + lines.offset(way)) // 8] = -line * 64
+        take_order(cache, rows, clock, 6, sets, w)
         if random.integers(3) == 0:  # what nobody has looked at
             for line in random.integers(1, 3 * sets * ways, 50).tolist():
                 at = np.uint64(size * (line % sets))

@@ -183,7 +183,7 @@ def run_stepped(look: Look, command: list[str], **options: Any) -> SteppedEngine
         options["stream"] = Recorder(Nobody(), chunk_words=12)
     if options.pop("filtered", False):
         options["stream"] = Recorder(Nobody(), chunk_words=12)
-        options["stream"].filter = Filter(Lines(64, 2, 3), Lines(64, 2, 2))
+        options["stream"].filter = Filter(Lines(64, 2, 3), Lines(64, 64, 1))
     engine = SteppedEngine(ISA, EngineOptions(**options))
     engine.look = look
     with stepping(engine):

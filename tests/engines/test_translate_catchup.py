@@ -58,3 +58,24 @@ def test_counting_leaves_the_flags_of_the_processor(instruction: bytes, count: i
     """All of them, whether they are dead or not: what saves flags behind it saves the dead ones, too."""
     code = instruction + SAVE_FLAGS
     assert carried_out(code, count, flags) == executed(code, count, flags)
+
+
+@pytest.mark.parametrize("code", ["488d6c2d00", "4f8d6c2d00", "4e8d6c2d00", "488d442d00", "4a8d442d00"])
+def test_sums_of_registers(code: str) -> None:
+    """lea rbp, [rbp + rbp]; lea r13, [r13 + r13]; lea r13, [rbp + r13]: one is not another, and what is not
+    carried out is left to the processor."""
+    data = bytes.fromhex(code)
+    uc = unicorn.Uc(unicorn.UC_ARCH_X86, unicorn.UC_MODE_64)
+    uc.mem_map(CODE, 0x1000)
+    uc.mem_write(CODE, data)
+    all_names = ("rax", "rbp", "r13")
+    numbers = [getattr(names, f"UC_X86_REG_{name.upper()}") for name in all_names]
+    for n, number in enumerate(numbers):
+        uc.reg_write(number, 1 << 8 * n)
+    uc.emu_start(CODE, CODE + len(data))
+    registers = SimpleNamespace(rip=CODE, eflags=2, rax=1, rbp=1 << 8, r13=1 << 16, rcx=0)
+    words = {layout.REFILL // 8: 0, layout.RECORDERS[0] // 8: 0}
+    if roll_forward(registers, words, AREA, lambda at, size: data[at - CODE :].ljust(size, b"\x90")):
+        assert [getattr(registers, name) for name in all_names] == [uc.reg_read(n) for n in numbers]
+    else:
+        assert code not in ("488d6c2d00", "4f8d6c2d00")

@@ -76,8 +76,9 @@ REFILL_ENDED = 0xF0
 RECORD = 0xF8
 """Where the thread's next record begins, from the area's start, if it is recorded."""
 RECORDERS = (0x100, 0x108, 0x110, 0x118)
-"""What a thread calls that simulates its first-level caches (`stream.filtering`): for an access, for a fetch,
-to write a word that is no plain access, and before the first such word of an instruction."""
+"""What a thread calls that simulates its first-level cache of data (`stream.filtering`): for an access, where
+its chunk is full, to write a word that is no plain access, and before the first such word of an
+instruction."""
 ENTRY = 0x120
 """The entry's first word."""
 ENTRY_VALUE = 0x128
@@ -98,8 +99,8 @@ ENTRY_LOG = 0x240
 """Where the next change of a cache will be noted, from `LOG` on."""
 ENTRY_ORDER = 0x248
 """Where the last lines of a cache are in the chunk, from the area's start."""
-ENTRY_CACHES = (0x160, 0x168)
-"""What the caches of data and of code are like (`stream.filtering.Lines.packed`)."""
+ENTRY_CACHE = 0x160
+"""What the cache of data is like (`stream.filtering.Lines.packed`)."""
 FILTER_FLAGS = (0x150, 0x158)
 """The flags where they are needed behind a filter, and the register that they are moved in."""
 FILTER_SAVED = 0x180
@@ -126,7 +127,8 @@ TOUCHED_SIZE = (1 << 21) // GROUP
 DATA_LINES = (TOUCHED + TOUCHED_SIZE + 0xFFF) & -0x1000
 """A thread's cache of data (`stream.filtering`)."""
 CODE_LINES = DATA_LINES + 0x8000
-"""That of code."""
+"""4 bytes for each set of a cache of code: the page of the line that it used last."""
+CODE_LINES_SIZE = 0x100
 LOG = CODE_LINES + 0x8000
 LOG_SIZE = 0x200
 LOGGED = 32

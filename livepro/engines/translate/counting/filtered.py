@@ -1,8 +1,8 @@
 """The filtered event stream of a translated thread (`livepro.engines.stream.filtering`).
 
-The thread simulates its caches and writes entries into its area as it executes; the tracer adds those of
-instructions that it has executed elsewhere, and takes back what one did that did not retire. How often blocks
-were executed the thread's counters say.
+The thread simulates its cache of data and writes entries into its area as it executes; the tracer adds those
+of instructions that it has executed elsewhere, and takes back what one did that did not retire. How often
+blocks were executed the thread's counters say.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from livepro.engines.stream.filtering import (
     LAST_MISSED,
     NO_CODE,
     ORDER,
+    PAGE,
+    PAGE_SHIFT,
     PLACE_SHIFT,
+    SPAN_SHIFT,
     TAG_SHIFT,
+    WITHIN_SHIFT,
     Filter,
-    Lines,
 )
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.stream.stepping import StoppedMachine
@@ -78,8 +81,9 @@ class FilteredTrace:
         for where, start in zip(layout.RECORDERS, entries.starts, strict=True):
             words[where // 8] = at + start
         self._entries = entries
-        for where, lines in zip(layout.ENTRY_CACHES, filter, strict=True):
-            words[where // 8] = lines.packed
+        words[layout.ENTRY_CACHE // 8] = filter.data.packed
+        code = layout.CODE_LINES // 8
+        self._pages = words[code : code + layout.CODE_LINES_SIZE // 8].view(np.uint32)
         words[layout.ENTRY_STACK // 8] = address + layout.ENTRY_RETURN + 8
         self._begin()
 
@@ -94,10 +98,7 @@ class FilteredTrace:
         words[layout.ENTRY_ORDER // 8] = words[layout.ENTRY_LOG // 8] = 0
         words[layout.LOG // 8 : (layout.LOG + layout.LOG_SIZE) // 8] = ALL_64
         self._entries.empty(words)
-        self._rows(layout.CODE_LINES, self._filter.code)[:] = NO_CODE
-
-    def _rows(self, at: int, lines: Lines) -> Words:
-        return self._words[at // 8 : at // 8 + lines.words]
+        self._pages[:] = NO_CODE
 
     def _append(self, number: int, place: int, value: int = 0) -> None:
         if not self._chunk.room(ENTRY):
@@ -111,14 +112,10 @@ class FilteredTrace:
         self._begin()
 
     def _order(self) -> Words:
-        """The entries that tell which lines are in the caches."""
-        parts: list[Any] = []
-        for number, (at, lines) in enumerate(
-            zip((layout.DATA_LINES, layout.CODE_LINES), self._filter, strict=True)
-        ):
-            head = number | ORDER << PLACE_SHIFT, lines.words
-            parts += (np.array(head, np.uint64), self._rows(at, lines))
-        return np.concatenate(parts)
+        """The entry that tells which lines are in the cache of data."""
+        begin, size = layout.DATA_LINES // 8, self._filter.data.words
+        head = np.array((ORDER << PLACE_SHIFT, size), np.uint64)
+        return np.concatenate((head, self._words[begin : begin + size]))
 
     def _look_away(self) -> None:
         """Words will be written of what nobody has looked at whether it misses."""
@@ -169,23 +166,17 @@ class FilteredTrace:
                 word += 1
 
     def _fetch(self, known: StreamBlock, index: int) -> None:
-        """Simulate that an instruction is fetched, as the thread does."""
-        lines, missed = self._filter.code, 0
-        sizes = self._blocks.sizes[known.number]
+        """Tell that an instruction is fetched, as the thread does."""
+        lines, sizes = self._filter.code, self._blocks.sizes[known.number]
         begin = known.address + sum(sizes[:index])
-        first, last = (at & -lines.line for at in (begin, begin + sizes[index] - 1))
-        for line in dict.fromkeys((first, last)):
-            row = layout.CODE_LINES + (line & lines.mask)
-            places = [(row + lines.offset(way)) // 8 for way in range(lines.ways)]
-            there = self._words[places].tolist()
-            if line not in there:
-                missed |= LAST_MISSED if line == last else FIRST_MISSED
-                there.pop()
-            else:
-                there.remove(line)
-            self._words[places] = [line, *there]
-        if missed:
-            self._append(known.number, FETCH | index | missed)
+        ends = begin, begin + sizes[index] - 1
+        found = {lines.number(at): at >> PAGE_SHIFT & 0xFFFFFFFF for at in ends}
+        if any(self._pages[number] != page for number, page in found.items()):
+            page, within = begin >> PAGE_SHIFT & 0xFFFFFFFF, begin % PAGE
+            where = page | within << WITHIN_SHIFT | sizes[index] - 1 << SPAN_SHIFT
+            self._append(known.number, FETCH | index, where)
+            for number, page in found.items():
+                self._pages[number] = page
 
     def left(self, block: Fragment, count: int, registers: Callable[[], Any], *, recorded: bool) -> None:
         """The thread left `block` after its first `count` instructions. `recorded` says whether its counter
@@ -259,6 +250,7 @@ class FilteredTrace:
             while end - ENTRY >= behind and mine(end - ENTRY):
                 end -= ENTRY
         chunk.end = end
+        self._pages[:] = NO_CODE  # which lines there were before is not known
         log = layout.LOG // 8
         for _ in range(layout.LOG_SIZE // layout.LOGGED):
             last = (int(words[layout.ENTRY_LOG // 8]) - layout.LOGGED) % layout.LOG_SIZE
@@ -288,12 +280,25 @@ class FilteredTrace:
     def divide(self, counts: Counts, pc: int, thread: TracedThread) -> None:
         """Tell what has been executed so far apart from what comes, by the slots of its blocks, and let the
         caches be empty. The thread stands still at `pc`."""
-        if pc in self._space.memory.entries:
+        memory = self._space.memory
+        if pc in memory.entries:
             registers = thread.registers()
-            self._entries.restart(registers, self._words, pc - self._space.memory.entries.start)
+            self._entries.restart(registers, self._words, pc - memory.entries.start)
             thread.set_registers(registers)
+        elif (place := memory.locate(pc)) is not None and place.block.is_cold(pc):
+            self._write_anew(place.block, pc, thread)
         self._empty()
         self._recorder.so_far(self._stream, executions(self._space, counts))
+
+    def _write_anew(self, block: Fragment, pc: int, thread: TracedThread) -> None:
+        """If a thread is about to write an entry itself, bring it to where it has not begun to."""
+        cold, offset = block.details.cold, pc - block.cold
+        assert cold is not None
+        for begin, end in cold.writes:
+            if begin < offset < end:
+                registers = thread.registers()
+                self._entries.begin_anew(registers, self._words, offset - begin)
+                thread.set_registers(registers)
 
     def executed(self, counts: Counts) -> None:
         """All that the thread has executed, by the slots of its blocks."""

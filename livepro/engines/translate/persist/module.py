@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.stream.blocks import KeptBlocks, ranges
+from livepro.engines.stream.filtering import PAGE_SHIFT
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.isa.kinds import parse
@@ -44,7 +45,7 @@ class PersistedModule:
     """The bytes (uint8) of the cache's two parts behind each other."""
 
     out_fields: Array
-    """Positions in `image` (int64) of the fields of kind `Field.OUT`; so the next eight, for other kinds."""
+    """Positions in `image` (int64) of the fields of kind `Field.OUT`; so the next nine, for other kinds."""
     cell_fields: Array
     slot_fields: Array
     data_fields: Array
@@ -53,6 +54,7 @@ class PersistedModule:
     fixed_fields: Array
     inside_fields: Array
     record_fields: Array
+    page_fields: Array
 
     ranks: Array
     """By row: which of the module's slots is its own, counted from 0 (`order_by_heat`)."""
@@ -145,6 +147,7 @@ class PersistedModule:
         _add(image, self.inside_fields, np.int32, there.cache - cache)
         _add(image, self.address_fields, np.int64, moved)
         _add(image, self.negated_fields, np.int64, -moved)
+        _add(image, self.page_fields, np.uint32, moved >> PAGE_SHIFT & 0xFFFFFFFF)
         if numbers is not None:
             number(image, self.record_fields, numbers)
         hot = int(self.hot[0])
@@ -279,4 +282,5 @@ FIELD_ARRAYS = {
     Field.FIXED: "fixed_fields",
     Field.INSIDE: "inside_fields",
     Field.RECORD: "record_fields",
+    Field.PAGE: "page_fields",
 }

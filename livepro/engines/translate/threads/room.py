@@ -186,6 +186,8 @@ class CacheRoom:
         if not (useful and mapping.stable_code and mapping.file_backed):
             space.memory.others.add(mapping)
             return False
+        if space.emitter.recording is not None:
+            space.emitter.recording.knows(mapping.start, mapping.end)
         key, persisted = "", None
         if self._persisted is not None:
             key, persisted = self._persisted.take(process.living, mapping)

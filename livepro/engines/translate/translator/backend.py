@@ -73,9 +73,13 @@ class Records(Protocol):
     def wants(self, block: SourceBlock) -> bool:
         """Whether a block is recorded."""
 
+    def knows(self, start: int, end: int) -> None:
+        """There is code to be translated at addresses from `start` on and before `end`. Raises LiveproError
+        if it cannot be recorded."""
+
 
 class Entries(Protocol):
-    """Code that simulates a thread's caches and writes the entries of a filtered stream, of `size` bytes:
+    """Code that simulates a thread's cache of data and writes entries of a filtered stream, of `size` bytes:
     where it begins for each of `layout.RECORDERS`, and where it stops when a thread's chunk is full."""
 
     code: bytes
@@ -86,6 +90,10 @@ class Entries(Protocol):
     def restart(self, registers: Any, words: Words, offset: int) -> None:
         """Bring a thread that is at an offset here, and whose caches will be emptied, to where nothing that
         it has in hand is of these."""
+
+    def begin_anew(self, registers: Any, words: Words, offset: int) -> None:
+        """Bring a thread to the beginning of a path on which it writes an entry itself (`Cold.writes`), so
+        many bytes back."""
 
     def order(self, words: Words) -> None:
         """Write the lines of data into a thread's chunk (in its area)."""
@@ -118,7 +126,7 @@ class Emitter(Protocol):
 
     @property
     def filter(self) -> Filter | None:
-        """What of that is left out, as it hits in a thread's caches (None: none of it)."""
+        """What of that is left out (None: none of it)."""
 
     @property
     def recording(self) -> Records | None:

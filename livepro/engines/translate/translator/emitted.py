@@ -50,6 +50,8 @@ class Field(IntEnum):
     """32 bits: an address in the cache, which is below 2 GiB."""
     RECORD = 8
     """32 bits: the number of a block in the event stream."""
+    PAGE = 9
+    """32 bits: the number of a page of the program's, modulo 2**32 (`stream.filtering.PAGE_SHIFT`)."""
 
 
 HERE = 4
@@ -87,6 +89,9 @@ class Cold(NamedTuple):
     """As `Emitted.fields`, for `code`."""
     ask: Ask | None = None
     """The countdown's, if the path is that."""
+    writes: tuple[tuple[int, int], ...] = ()
+    """Where paths begin that write into the event stream themselves, and the offset from which on they have
+    done so."""
 
     def back(self, offset: int) -> int:
         """Where in the fragment the path leads back to that has this offset."""

@@ -60,6 +60,7 @@ class Emitter(CounterEmitter):
         self._watched = watched
         self.recording: Recording | Filtering | None = None
         self.entries: Entries | None = None
+        self._filter: Filter | None = None
         self._refill = Refilling(data).code if self._allowing else b""
         self.lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
         self._check_number = (
@@ -85,7 +86,7 @@ class Emitter(CounterEmitter):
     @property
     def filter(self) -> Filter | None:
         """See `Emitter`."""
-        return None if self.entries is None else self.entries.filter
+        return self._filter
 
     def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""
@@ -98,7 +99,7 @@ class Emitter(CounterEmitter):
             self.recording = Recording(blocks, every=filter is None)
         else:
             self.recording = Filtering(blocks, filter)
-            self.entries = entries_for(filter.data.packed, filter.code.packed)
+            self._filter, self.entries = filter, entries_for(filter.data.packed)
 
     # -- writing
 

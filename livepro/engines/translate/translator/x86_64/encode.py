@@ -13,7 +13,7 @@ from livepro.engines.inprocess import ASKING_SIZE
 from livepro.engines.translate.codecache.stores import store_32
 from livepro.isa.access import ALL_64
 
-RAX, RCX, RSP = 0, 1, 4
+RAX, RCX, RDX, RSP = 0, 1, 2, 4
 
 INT3 = b"\xcc"
 NOTHING = b"\x0f\x1f\x44\x00\x00"  # SDM vol. 2, NOP

@@ -53,7 +53,7 @@ def roll_forward(registers: Any, words: Words, area: int, read: Read) -> bool:
         return True
     entries = int(words[layout.RECORDERS[0] // 8])
     if entries:
-        routines = entries_for(*(int(words[at // 8]) for at in layout.ENTRY_CACHES))
+        routines = entries_for(int(words[layout.ENTRY_CACHE // 8]))
         if 0 <= pc - entries < routines.size:
             return routines.finish(registers, words, pc - entries)
     code = read(pc, 16)
@@ -142,7 +142,7 @@ def _registers(code: bytes, registers: Any, words: Words, read: Read) -> int:
     if first in (0x48, 0x4E, 0x4F) and code[1] == 0x8D and code[2] & 0x87 == 4:  # of a branch by a table
         register = code[2] >> 3 & 7
         name = _ORDER[(first & 4) << 1 | register]
-        if code[2] & 0x40 and code[3] == register << 3 | register and code[4] == 0:
+        if first != 0x4E and code[2] & 0x40 and code[3] == register << 3 | register and code[4] == 0:
             setattr(registers, name, getattr(registers, name) * 2 & ALL_64)  # lea r64, [r64 + r64]
             return 5
         if not code[2] & 0x40 and code[3] == 0xC5 | register << 3:  # lea r64, [r64 * 8 + disp32]

@@ -110,6 +110,9 @@ class Recording:
         """See `Records`."""
         return self.every
 
+    def knows(self, start: int, end: int) -> None:
+        """See `Records`."""
+
     def plan(self, block: SourceBlock) -> Plan | None:
         """What is recorded of a block, if anything is."""
         if not self.wants(block):

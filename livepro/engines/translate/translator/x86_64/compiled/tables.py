@@ -62,7 +62,9 @@ DATA_LINE, DATA_MASK, CODE_LINE, CODE_MASK = range(32, 36)
 """The bytes of a line of these caches, and the bits of an address that say where its set is."""
 LATEST = 36
 """The line that the block fetched last (-1: none)."""
-STATE_SIZE = 37
+USED = 37
+"""The registers that a block uses."""
+STATE_SIZE = 38
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
@@ -97,9 +99,11 @@ FULL = ADD_ONE + 16
 """Ask whether a thread's chunk of records is full."""
 ALLOWED, ASKING = FULL + 1, FULL + 2
 """Count in rcx, or ask for an allowance; ask."""
-SAVE_FLAGS, GIVE_FLAGS_BACK, CALL_ACCESS, CALL_FETCH = range(FULL + 3, FULL + 7)
-"""Save flags, and give them back; have an access simulated, or a fetch."""
-PADDING = FULL + 7
+SAVE_FLAGS, GIVE_FLAGS_BACK, HOLD_FLAGS, RELEASE_FLAGS = range(FULL + 3, FULL + 7)
+"""Save flags, and give them back; the same, and have them in rax meanwhile."""
+CALL_ACCESS, CALL_FULL, IS_FULL = range(FULL + 7, FULL + 10)
+"""Have an access simulated; stop, as the chunk is full; see whether it is."""
+PADDING = FULL + 10
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 

@@ -16,8 +16,16 @@ from livepro.engines.translate.translator.x86_64.counter import (
     asking,
 )
 from livepro.engines.translate.translator.x86_64.emitter import NOPS, SAVE_BELOW_STACK
-from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, FETCH
-from livepro.engines.translate.translator.x86_64.events.filtering import GIVE_FLAGS_BACK, SAVE_FLAGS, call
+from livepro.engines.translate.translator.x86_64.events.encodings import IS_FULL
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS
+from livepro.engines.translate.translator.x86_64.events.entries import FULL as STOP
+from livepro.engines.translate.translator.x86_64.events.filtering import (
+    GIVE_FLAGS_BACK,
+    HOLD_FLAGS,
+    RELEASE_FLAGS,
+    SAVE_FLAGS,
+    call,
+)
 from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
 
 _NO_ADDING = (4, 12)  # lea cannot use rsp and r12 as they are
@@ -40,7 +48,7 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         *map(_add_one, range(16)),
         CHECK_FULL,
         *(allowed(0).code, asking(0)[0]),
-        *(SAVE_FLAGS, GIVE_FLAGS_BACK, call(ACCESS), call(FETCH)),
+        *(SAVE_FLAGS, GIVE_FLAGS_BACK, HOLD_FLAGS, RELEASE_FLAGS, call(ACCESS), call(STOP), IS_FULL),
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

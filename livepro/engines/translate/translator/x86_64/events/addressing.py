@@ -13,7 +13,7 @@ from livepro.isa.access import ALL_64, Access, Pattern
 from livepro.isa.x86_64.accesses import Operand
 
 _FS = "fs_base"
-RSP = 4
+RSP, RBP = 4, 5
 
 NUMBERS = {
     getattr(Register, name.upper()): number
@@ -117,25 +117,32 @@ def compute(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: i
         if place.moves:
             fields.append((Field.ADDRESS, len(out) - 8))
         return
-    high = to >> 3 << 2
     if place.short:
         out += b"\x67"
-    displacement = struct.pack(
-        "<i", place.displacement if place.displacement < 1 << 31 else place.displacement - (1 << 32)
-    )
-    if place.scaled < 0 and place.base & 7 != RSP:
-        out += (
-            bytes((0x48 | high | place.base >> 3, 0x8D, 0x80 | (to & 7) << 3 | place.base & 7)) + displacement
-        )
-        return
-    index = place.scaled if place.scaled >= 0 else RSP  # 100: none
-    high |= (index >> 3 << 1) | (place.base >> 3 if place.base >= 0 else 0)
-    scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6 if place.scaled >= 0 else 0
-    if place.base < 0:
-        out += bytes((0x48 | high, 0x8D, 0x04 | (to & 7) << 3, scale | (index & 7) << 3 | 5)) + displacement
+    displacement = place.displacement if place.displacement < 1 << 31 else place.displacement - (1 << 32)
+    out += lea(to, place.base, place.scaled, place.scale, displacement)
+
+
+def lea(to: int, base: int, scaled: int, scale: int, displacement: int) -> bytes:
+    """lea r64, [base + scaled * scale + displacement], as short as it can be. One of the registers may be
+    missing (-1); rsp cannot be scaled."""
+    rex, reg = 0x48 | to >> 3 << 2, (to & 7) << 3
+    index = RSP  # 100: none
+    if scaled >= 0:
+        index = scaled & 7 | {1: 0, 2: 1, 4: 2, 8: 3}[scale] << 3
+        rex |= scaled >> 3 << 1
+    if base < 0:
+        return bytes((rex, 0x8D, 0x04 | reg, index << 3 | 5)) + struct.pack("<i", displacement)
+    rex |= base >> 3
+    if displacement == 0 and base & 7 != RBP:
+        mode, behind = 0x00, b""
+    elif -0x80 <= displacement < 0x80:
+        mode, behind = 0x40, bytes((displacement & 0xFF,))
     else:
-        sib = scale | (index & 7) << 3 | place.base & 7
-        out += bytes((0x48 | high, 0x8D, 0x84 | (to & 7) << 3, sib)) + displacement
+        mode, behind = 0x80, struct.pack("<i", displacement)
+    if scaled < 0 and base & 7 != RSP:
+        return bytes((rex, 0x8D, mode | reg | base & 7)) + behind
+    return bytes((rex, 0x8D, mode | 4 | reg, index << 3 | base & 7)) + behind
 
 
 def store_indirect(register: int, pointer: int, displacement: int) -> bytes:
@@ -149,9 +156,8 @@ def store_indirect(register: int, pointer: int, displacement: int) -> bytes:
 
 
 def add_registers(to: int, register: int) -> bytes:
-    """lea to, [to + register] (to: not rbp, r13 without a displacement)"""
-    rex = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3
-    return bytes((rex, 0x8D, 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0))
+    """lea to, [to + register]"""
+    return lea(to, to, register, 1, 0)
 
 
 def read_fs(register: int) -> bytes:

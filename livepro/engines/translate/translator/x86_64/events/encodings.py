@@ -5,17 +5,24 @@ from __future__ import annotations
 import struct
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.x86_64.events.addressing import Place
+from livepro.engines.translate.translator.x86_64.events.addressing import Place, lea
 
 _i32 = struct.Struct("<i").pack
 
 IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
+IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\0"
+"""cmp byte gs:[offset], 0: whether a thread's chunk is full (`layout.RECORDS_END`)."""
 IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
 
 
 def compare_area(register: int, offset: int) -> bytes:
     """cmp r64, gs:[offset]"""
     return bytes((0x65, 0x48 | register >> 3 << 2, 0x3B, 0x04 | (register & 7) << 3, 0x25)) + _i32(offset)
+
+
+def compare_page(offset: int, page: int) -> bytes:
+    """cmp dword gs:[offset], imm32"""
+    return b"\x65\x81\x3c\x25" + _i32(offset) + struct.pack("<I", page & 0xFFFFFFFF)
 
 
 def compare_byte(register: int, value: int) -> bytes:
@@ -39,16 +46,22 @@ def load_first(register: int) -> bytes:
 
 def add_place(out: bytearray, place: Place, register: int) -> None:
     """Add an address of a base, or of a scaled register, or both: lea r64, [r64 + ...]"""
-    high, low = register >> 3, register & 7
     if place.scaled >= 0:
         displacement = place.displacement if place.base < 0 else 0
-        rex = 0x48 | high << 2 | place.scaled >> 3 << 1 | high
-        scale = {1: 0, 2: 1, 4: 2, 8: 3}[place.scale] << 6
-        out += bytes((rex, 0x8D, 0x84 | low << 3, scale | (place.scaled & 7) << 3 | low)) + _i32(displacement)
+        out += lea(register, register, place.scaled, place.scale, displacement)
     if place.base >= 0:
-        rex = 0x48 | high << 2 | high << 1 | place.base >> 3
-        sib = low << 3 | place.base & 7
-        out += bytes((rex, 0x8D, 0x84 | low << 3, sib)) + _i32(place.displacement)
+        out += lea(register, place.base, register, 1, place.displacement)
+
+
+def store_at(pointer: int, displacement: int, value: int) -> bytes:
+    """mov dword gs:[pointer + displacement], imm32 (pointer: of the first eight, not rsp)"""
+    code = bytes((0x65, 0xC7, 0x40 | pointer, displacement))
+    return code + struct.pack("<I", value & 0xFFFFFFFF)
+
+
+def store_halfword_at(register: int, pointer: int, displacement: int) -> bytes:
+    """mov word gs:[pointer + displacement], r16 (of the first eight)"""
+    return bytes((0x65, 0x66, 0x89, 0x40 | register << 3 | pointer, displacement))
 
 
 def load_halfword(register: int, offset: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a filter calls that lets something through: simulates the thread's own first-level caches, and
+"""What a filter calls that lets an access through: simulates the thread's own first-level cache of data, and
 writes an entry of the event stream for what misses (`livepro.engines.stream.filtering`).
 
 What is wanted is in the thread's area (`layout.ENTRY`). A stack of its own is what it is called with, so that
@@ -20,17 +20,17 @@ from livepro.engines.stream.filtering import (
     ORDER,
     PLACE_SHIFT,
     TAG_SHIFT,
-    Filter,
     Lines,
 )
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
+from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.events.assembly import Assembly, Number
 from livepro.isa.access import ALL_64
 
-ACCESS, FETCH, WORD, CLEAR = range(4)
-"""What is wanted: an access or a fetch simulated; a word written; the lines of data written and forgotten.
-(The order of `layout.RECORDERS`.)"""
+ACCESS, FULL, WORD, CLEAR = range(4)
+"""What is wanted: an access simulated; a stop, as the chunk is full; a word written; the lines of data
+written and forgotten. (The order of `layout.RECORDERS`.)"""
 
 _RAX, _RCX, _RDX = Register.RAX, Register.RCX, Register.RDX
 _RSI, _RDI, _R8, _R9 = Register.RSI, Register.RDI, Register.R8, Register.R9
@@ -42,44 +42,39 @@ _MISSED_SHIFT = FIRST_MISSED.bit_length() - 1
 
 
 class Cache(NamedTuple):
-    """A cache in a thread's area, and whether it has its lines negated."""
+    """A thread's cache of data, in its area: it has the addresses of lines negated."""
 
     lines: Lines
-    at: int
-    negated: bool
 
     def way(self, way: int) -> int:
         """Where a way is, of the first set."""
-        return self.at + self.lines.offset(way)
+        return layout.DATA_LINES + self.lines.offset(way)
 
 
 class Entries:
-    """The code for caches as `filter` says; offsets are bytes from its start."""
+    """The code for a cache; offsets are bytes from its start."""
 
-    def __init__(self, filter: Filter) -> None:
-        self.filter = filter
-        self._data = filter.data
+    def __init__(self, data: Lines) -> None:
+        self._data = data
         code = Assembly()
-        starts, stops, further = [], [], []
-        for cache in (
-            Cache(filter.data, layout.DATA_LINES, negated=True),
-            Cache(filter.code, layout.CODE_LINES, negated=False),
-        ):
-            starts.append(code.here())
-            stop, begin, end = _simulate(code, cache)
-            stops.append(stop)
-            further.append((begin, end))
+        starts, stops = [code.here()], []
+        stop, begin, end = _simulate(code, Cache(data))
+        stops.append(stop)
+        starts.append(code.here())
+        stops.append(code.here())
+        code.simple(Code.INT3)
+        code.simple(Code.RETNQ)
         starts.append(code.here())
         stops.append(_write_word(code))
         starts.append(code.here())
-        copying, clearing, cleared, stop = _clear(code, filter.data)
+        copying, clearing, cleared, stop = _clear(code, data)
         self.code, at = code.encoded()
         self.size = len(self.code)
         self.starts = [at[label] for label in starts]
-        """Where each of `ACCESS`, `FETCH`, `WORD`, `CLEAR` begins."""
+        """Where each of `ACCESS`, `FULL`, `WORD`, `CLEAR` begins."""
         self.stops = [at[label] for label in (*stops, stop)]
         """Where each of them stops when the chunk is full; it goes on right behind."""
-        self._further = [(at[begin], at[end]) for begin, end in further]
+        self._further = at[begin], at[end]
         self._copying, self._clearing, self._cleared = at[copying], at[clearing], at[cleared]
 
     def finish(self, registers: Any, words: Words, offset: int) -> bool:
@@ -99,15 +94,25 @@ class Entries:
         if how == CLEAR:
             self.finish(registers, words, offset)
             return
+        if how == FULL or offset - 1 in self.stops:
+            return  # It may have run into that stop, of which the tracer has yet to hear.
         saves = [(self.starts[how], _BORROWED[: _FEW if how != WORD else _FEW_FOR_WORD])]
         if how != WORD:
-            begin, end = self._further[how]
+            begin, end = self._further
             saves += [(begin, _BORROWED[_FEW:])] if begin <= offset < end else []
         for begin, saved in saves:
             for n, (register, where) in enumerate(saved):
                 if offset >= begin + (n + 1) * _SAVE_SIZE:
                     setattr(registers, _NAMES[register], int(words[where // 8]))
         registers.rip += self.starts[how] - offset
+
+    def begin_anew(self, registers: Any, words: Words, offset: int) -> None:
+        """Bring a thread to the beginning of a path on which it writes an entry itself, so many bytes
+        back."""
+        for n, (name, number) in enumerate((("rcx", encode.RCX), ("rdx", encode.RDX))):
+            if offset >= (n + 1) * _SAVE_SIZE:
+                setattr(registers, name, int(words[layout.FILTER_SAVED // 8 + number]))
+        registers.rip -= offset
 
     def order(self, words: Words) -> None:
         """Write the lines of data into the chunk."""
@@ -126,13 +131,9 @@ class Entries:
     def put_back(self, words: Words, where: int, line: int) -> None:
         """Let a line be where it was, so many bytes from the first one of data on, and the lines that are
         there and before it those before it."""
-        code = where >= layout.CODE_LINES - layout.DATA_LINES
-        begin, lines = (
-            (layout.CODE_LINES, self.filter.code) if code else (layout.DATA_LINES, self.filter.data)
-        )
-        where -= begin - layout.DATA_LINES
+        lines = self._data
         way = lines.way(where)
-        row = begin + where - lines.offset(way)
+        row = layout.DATA_LINES + where - lines.offset(way)
         places = [(row + lines.offset(n)) // 8 for n in range(way + 1)]
         words[places] = [*words[places].tolist()[1:], line]
 
@@ -167,7 +168,7 @@ def _look_at_second(code: Assembly, cache: Cache, done: int) -> None:
     code.registers(Code.MOV_R32_RM32, Register.ECX, Register.EAX)
     code.register(Code.AND_RM32_IMM32, Register.ECX, lines.mask)
     code.load(_RDX, cache.way(1), _RCX)
-    code.registers(Code.ADD_R64_RM64 if cache.negated else Code.SUB_R64_RM64, _RAX, _RDX)
+    code.registers(Code.ADD_R64_RM64, _RAX, _RDX)
     code.register(Code.CMP_RM64_IMM32, _RAX, lines.line - 1)
     code.branch(Code.JA_REL32_64, no)
     code.load(Register.EAX, layout.ENTRY_SPAN, code=Code.ADD_R32_RM32)
@@ -197,8 +198,7 @@ def _look_at_all(code: Assembly, cache: Cache, done: int) -> int:
     code.registers(Code.MOV_R32_RM32, Register.ESI, Register.EAX)
     code.register(Code.AND_RM32_IMM32, Register.ESI, lines.mask)
     code.registers(Code.MOV_R64_RM64, _R9, _RAX)
-    if cache.negated:
-        code.register(Code.NEG_RM64, _R9)
+    code.register(Code.NEG_RM64, _R9)
     code.load(_RDI, cache.way(0), _RSI)
     code.registers(Code.CMP_R64_RM64, _RDI, _R9)
     code.branch(Code.JE_REL32_64, behind)
@@ -349,6 +349,6 @@ def _clear(code: Assembly, lines: Lines) -> tuple[int, int, int, int]:
 
 
 @lru_cache
-def entries_for(data: int, code: int) -> Entries:
-    """The code for caches that are packed."""
-    return Entries(Filter(Lines.unpacked(data), Lines.unpacked(code)))
+def entries_for(data: int) -> Entries:
+    """The code for a cache that is packed."""
+    return Entries(Lines.unpacked(data))

@@ -2,8 +2,9 @@
 
 In front of an instruction, its lines of code and of data are compared with those that their sets in the
 thread's area used last (`livepro.engines.stream.filtering`), as most are. Where one differs the thread goes
-elsewhere, to simulate its caches (`entries`). A register is borrowed for that, another
-one each time.
+elsewhere: what it fetches it writes into the stream there, what it accesses it simulates (`entries`). For an
+access a register is borrowed, another one each time, and none that the block uses, if there are such: what
+reads it next would wait until it is given back.
 
 Accesses that are no single plain one are all written, behind the lines of data that the thread knows of.
 """
@@ -14,7 +15,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
-from livepro.engines.stream.filtering import FETCH, PAGE, Filter, Lines
+from livepro.engines.stream.filtering import (
+    ENTRY,
+    FETCH,
+    PAGE,
+    PAGE_SHIFT,
+    SPAN_SHIFT,
+    TAG_SHIFT,
+    WITHIN_SHIFT,
+    CodePages,
+    Filter,
+    Lines,
+)
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
@@ -32,31 +44,31 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
 from livepro.engines.translate.translator.x86_64.events.encodings import (
     IF_ABOVE,
     IF_DIFFERENT,
+    IS_FULL,
     add_place,
     and_32,
     call_area,
     compare_area,
     compare_byte,
+    compare_page,
     load_first,
     load_halfword,
+    store_at,
+    store_halfword_at,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
-from livepro.engines.translate.translator.x86_64.events.entries import FETCH as FETCHED
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, FULL, WORD
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
 from livepro.isa.access import Pattern
 
 _SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
+HOLD_FLAGS = encode.store_area(encode.RAX, _SAVED_RAX) + b"\x9f\x0f\x90\xc0"  # lahf; seto al
+"""Have the flags in rax."""
+RELEASE_FLAGS = b"\x04\x7f\x9e" + encode.load_area(encode.RAX, _SAVED_RAX)  # add al, 0x7f; sahf
 SAVE_FLAGS = (
-    encode.store_area(encode.RAX, _SAVED_RAX)
-    + b"\x9f\x0f\x90\xc0"  # lahf; seto al
-    + encode.store_area(encode.RAX, _SAVED_FLAGS)
-    + encode.load_area(encode.RAX, _SAVED_RAX)
+    HOLD_FLAGS + encode.store_area(encode.RAX, _SAVED_FLAGS) + encode.load_area(encode.RAX, _SAVED_RAX)
 )
 GIVE_FLAGS_BACK = (
-    encode.store_area(encode.RAX, _SAVED_RAX)
-    + encode.load_area(encode.RAX, _SAVED_FLAGS)
-    + b"\x04\x7f\x9e"  # add al, 0x7f; sahf
-    + encode.load_area(encode.RAX, _SAVED_RAX)
+    encode.store_area(encode.RAX, _SAVED_RAX) + encode.load_area(encode.RAX, _SAVED_FLAGS) + RELEASE_FLAGS
 )
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 
@@ -68,7 +80,7 @@ class FilterPlan(NamedTuple):
     """What is filtered of a block: its number; in front of an instruction (by index) the lines of code
     that it fetches and may be others than before, the plain accesses with their sizes, or the words to be
     written, and those behind it; where flags are live; the instructions whose words the tracer writes, by
-    index; the cell that counts the block."""
+    index; the cell that counts the block; the registers that it uses."""
 
     number: int
     fetches: dict[int, tuple[int, ...]]
@@ -78,6 +90,7 @@ class FilterPlan(NamedTuple):
     live: frozenset[int]
     stepped: frozenset[int]
     cell: int
+    used: int
     paths: _Paths
 
 
@@ -89,6 +102,7 @@ class _Paths:
         self.enters: list[tuple[int, int]] = []
         self.backs: list[tuple[int, int]] = []
         self.fields: list[tuple[Field, int]] = []
+        self.writes: list[tuple[int, int]] = []
 
 
 class Filtering:
@@ -102,15 +116,21 @@ class Filtering:
     def __init__(self, blocks: StreamBlocks, filter: Filter) -> None:
         self.blocks = blocks
         self._filter = filter
+        self._pages = CodePages()
 
     def wants(self, block: SourceBlock) -> bool:
         """See `Records`."""
         return True
 
+    def knows(self, start: int, end: int) -> None:
+        """See `Records`."""
+        self._pages.claim(start, end)
+
     def plan(
         self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]
     ) -> FilterPlan:
         """What is filtered of a block that is counted in `cell`."""
+        self.knows(block.pc, block.pc + block.offsets[-1])
         flows = [facts.flow for facts in block.facts]
         known = self.blocks.block(block.pc, block.code, block.steps(), flows, block.target)
         fetches: dict[int, tuple[int, ...]] = {}
@@ -142,9 +162,11 @@ class Filtering:
                     if places[1]:
                         behind[index] = [*places[1]]
             word += sum(access.words for access in accesses)
-        live = self._live(emitted, block, live_out)
+        live, used = self._live(emitted, block, live_out), 0
+        for facts in block.facts:
+            used |= facts.registers_read | facts.registers_killed
         return FilterPlan(
-            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, _Paths()
+            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, used, _Paths()
         )
 
     @staticmethod
@@ -180,18 +202,23 @@ class Filtering:
             for place, _ in accesses:
                 needed |= place.registers
             # (The program's address, but for its module's.)
-            scratch, other = _borrowed(needed, (block.pc & layout.PAGE - 1) + block.offsets[index])
-            saves = index in plan.live
+            saves, holds = index in plan.live, not needed & 1 << encode.RAX
+            needed |= 1 << encode.RAX if saves else 0
+            scratch, other = _borrowed(
+                needed | plan.used if len(others(needed | plan.used)) > 1 else needed,
+                (block.pc & layout.PAGE - 1) + block.offsets[index],
+            )
             if saves:
-                out += SAVE_FLAGS
-            out += _save(scratch)
+                out += HOLD_FLAGS if holds else SAVE_FLAGS
             if lines:
-                self._fetch(emitted, plan, block, index, lines, scratch)
-            for place, size in accesses:
-                self._access(emitted, plan, place, size, scratch, other)
-            out += _give_back(scratch)
+                self._fetch(emitted, plan, block, index, lines)
+            if accesses:
+                out += _save(scratch)
+                for place, size in accesses:
+                    self._access(emitted, plan, place, size, scratch, other)
+                out += _give_back(scratch)
             if saves:
-                out += GIVE_FLAGS_BACK
+                out += RELEASE_FLAGS if holds else GIVE_FLAGS_BACK
         if index in plan.before:
             self._write(emitted, plan, plan.before[index], first=True)
 
@@ -204,28 +231,47 @@ class Filtering:
     def end(emitted: Emitted, plan: FilterPlan) -> None:
         """The fragment is whole."""
         paths = plan.paths
-        emitted.cold = Cold(bytes(paths.code), tuple(paths.enters), tuple(paths.backs), tuple(paths.fields))
+        ways = tuple(paths.enters), tuple(paths.backs)
+        emitted.cold = Cold(bytes(paths.code), *ways, tuple(paths.fields), None, tuple(paths.writes))
 
     def _fetch(
-        self,
-        emitted: Emitted,
-        plan: FilterPlan,
-        block: SourceBlock,
-        index: int,
-        lines: tuple[int, ...],
-        scratch: int,
+        self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, index: int, lines: tuple[int, ...]
     ) -> None:
-        out, cache = emitted.code, self._filter.code
-        paths = plan.paths
+        out, cache, size = emitted.code, self._filter.code, block.offsets[index + 1] - block.offsets[index]
+        paths, pointer, execution = plan.paths, encode.RCX, encode.RDX
+        begin = len(paths.code)
         for line in lines:
-            out += encode.move_absolute(scratch, line)
-            emitted.fields.append((Field.ADDRESS, len(out) - 8))
-            out += compare_area(scratch, layout.CODE_LINES + (line & cache.mask)) + IF_DIFFERENT
-            paths.enters.append((len(out) - 4, len(paths.code)))
-        begin, end = block.offsets[index], block.offsets[index + 1]
-        paths.code += encode.move_absolute(scratch, block.pc + begin)
-        paths.fields.append((Field.ADDRESS, len(paths.code) - 8))
-        self._simulate(emitted, plan, FETCHED, FETCH | index, end - begin, scratch)
+            row, page = layout.CODE_LINES + cache.number(line) * 4, line >> PAGE_SHIFT
+            out += compare_page(row, page)
+            emitted.fields.append((Field.PAGE, len(out) - 4))
+            out += IF_DIFFERENT
+            paths.enters.append((len(out) - 4, begin))
+        code, fields, address = paths.code, paths.fields, block.pc + block.offsets[index]
+        code += _save(pointer) + _save(execution) + encode.load_area(pointer, layout.RECORD)
+        _load_execution(emitted, plan, execution)
+        for n, (kind, value) in enumerate(
+            (
+                (Field.RECORD, plan.number),
+                (None, FETCH | index),
+                (Field.PAGE, address >> PAGE_SHIFT),
+                (None, address & PAGE - 1 | size - 1 << SPAN_SHIFT - WITHIN_SHIFT),
+            )
+        ):
+            code += store_at(pointer, 4 * n, value)
+            if kind is not None:
+                fields.append((kind, len(code) - 4))
+        code += store_halfword_at(execution, pointer, 8 + TAG_SHIFT // 8)
+        for line in lines:
+            code += encode.store_area_immediate(
+                layout.CODE_LINES + cache.number(line) * 4, line >> PAGE_SHIFT & 0xFFFFFFFF
+            )
+            fields.append((Field.PAGE, len(code) - 4))
+        code += encode.lea_increment(pointer, 8 * ENTRY) + encode.store_area(pointer, layout.RECORD)
+        paths.writes.append((begin, len(code)))
+        code += IS_FULL + _give_back(execution) + _give_back(pointer) + IF_DIFFERENT
+        paths.backs.append((len(code) - 4, len(out)))
+        code += call(FULL) + encode.jump(0)
+        paths.backs.append((len(code) - 4, len(out)))
 
     def _access(
         self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
@@ -255,10 +301,10 @@ class Filtering:
         _whole(code, paths.fields, place, scratch, other)
         if place.fs:
             code += _give_back(other)
-        self._simulate(emitted, plan, ACCESS, place.word, size, scratch)
+        self._simulate(emitted, plan, place.word, size, scratch)
 
     @staticmethod
-    def _simulate(emitted: Emitted, plan: FilterPlan, how: int, place: int, size: int, scratch: int) -> None:
+    def _simulate(emitted: Emitted, plan: FilterPlan, place: int, size: int, scratch: int) -> None:
         """Have an access of `size` bytes simulated, whose address is in the scratch register."""
         code, fields = plan.paths.code, plan.paths.fields
         code += encode.store_area(scratch, layout.ENTRY_VALUE)
@@ -267,7 +313,7 @@ class Filtering:
         code += encode.store_area_immediate(layout.ENTRY + 4, place)
         code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
         _tell_execution(emitted, plan, scratch)
-        code += call(how) + encode.jump(0)
+        code += call(ACCESS) + encode.jump(0)
         plan.paths.backs.append((len(code) - 4, len(emitted.code)))
 
     @staticmethod
@@ -300,12 +346,17 @@ class Filtering:
 
 def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
     """Tell which execution of the block it is."""
+    _load_execution(emitted, plan, scratch)
+    plan.paths.code += encode.store_area(scratch, layout.ENTRY_TAG)
+
+
+def _load_execution(emitted: Emitted, plan: FilterPlan, to: int) -> None:
+    """Load which execution of the block it is."""
     code = plan.paths.code
-    code += load_halfword(scratch, layout.COUNTERS + plan.cell * 8)
+    code += load_halfword(to, layout.COUNTERS + plan.cell * 8)
     plan.paths.fields.append((Field.CELL, len(code) - 4))
     if not emitted.tallied:
-        code += encode.lea_increment(scratch, 1)
-    code += encode.store_area(scratch, layout.ENTRY_TAG)
+        code += encode.lea_increment(to, 1)
 
 
 def call(how: int) -> bytes:
@@ -315,7 +366,7 @@ def call(how: int) -> bytes:
 
 
 def _borrowed(needed: int, turn: int) -> tuple[int, int]:
-    """Two registers that addresses do not need, others at each turn."""
+    """Two registers that are not needed, others at each turn."""
     candidates = others(needed)
     at = turn * 5 % len(candidates)
     return candidates[at], candidates[at - 1]

@@ -131,6 +131,9 @@ class Recording:
         """See `Records`."""
         return self.every or any(block.facts[index].kind is Kind.REP for index in block.special)
 
+    def knows(self, start: int, end: int) -> None:
+        """See `Records`."""
+
     def plan(
         self, emitted: Emitted, block: SourceBlock, cell: int, live_out: Callable[[SourceBlock], int]
     ) -> Plan:

@@ -5,7 +5,15 @@ writes, by compiled code."""
 
 from __future__ import annotations
 
-from livepro.engines.stream.filtering import FETCH, PAGE
+from livepro.engines.stream.filtering import (
+    ENTRY,
+    FETCH,
+    PAGE,
+    PAGE_SHIFT,
+    SPAN_SHIFT,
+    TAG_SHIFT,
+    WITHIN_SHIFT,
+)
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
@@ -17,6 +25,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.operands impor
     advance,
     compute,
     in_area,
+    lea,
     move,
     registers_of,
     scale_bits,
@@ -36,7 +45,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     BYTES,
     BYTES_ACCESSED,
     CALL_ACCESS,
-    CALL_FETCH,
+    CALL_FULL,
     CODE_LINE,
     CODE_MASK,
     COLD,
@@ -45,6 +54,8 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     DISPLACEMENT,
     FINE,
     GIVE_FLAGS_BACK,
+    HOLD_FLAGS,
+    IS_FULL,
     KILLS,
     LATEST,
     MODULE,
@@ -57,17 +68,23 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PLACES,
     PYTHON,
     READS,
+    REGISTERS_KILLED,
+    REGISTERS_READ,
+    RELEASE_FLAGS,
     ROWS,
     SAVE_FLAGS,
+    USED,
     WORD,
 )
 
-_ADDRESS, _NEGATED, _RECORD, _CELL = (
-    int(kind) for kind in (Field.ADDRESS, Field.NEGATED, Field.RECORD, Field.CELL)
+_ADDRESS, _NEGATED, _RECORD, _CELL, _NUMBER = (
+    int(kind) for kind in (Field.ADDRESS, Field.NEGATED, Field.RECORD, Field.CELL, Field.PAGE)
 )
 _SAVED, _DATA, _CODE = layout.FILTER_SAVED, layout.DATA_LINES, layout.CODE_LINES
-_VALUE, _ENTRY, _SPAN, _TAG = layout.ENTRY_VALUE, layout.ENTRY, layout.ENTRY_SPAN, layout.ENTRY_TAG
-_PAGE, _FETCH, _PAGE_OF_CODE = PAGE, FETCH, layout.PAGE
+_VALUE, _ENTRY, _SPAN_AT, _TAG = layout.ENTRY_VALUE, layout.ENTRY, layout.ENTRY_SPAN, layout.ENTRY_TAG
+_PAGE, _PAGE_SHIFT, _FETCH, _PAGE_OF_CODE = PAGE, PAGE_SHIFT, FETCH, layout.PAGE
+_RCX, _RDX = 1, 2
+_CHUNK, _SPAN, _TAG_AT, _ENTRY_SIZE = layout.RECORD, SPAN_SHIFT - WITHIN_SHIFT, 8 + TAG_SHIFT // 8, 8 * ENTRY
 _TO_BORROW = 0xFFFF & ~(1 << 4 | 1 << 12)  # rsp and r12 take another byte as a base
 _DIFFERENT, _ABOVE = 0x85, 0x87
 
@@ -93,10 +110,11 @@ def plan_filtered(state, text, begin, offsets, shapes, n, facts, recorded, place
             places[count, OF], places[count, WORD], places[count, ACCESS_SIZE] = i, word, size
             word += 1
             count += 1
-    state[PLACES], state[LATEST] = count, -1
+    state[PLACES], state[LATEST], state[USED] = count, -1, 0
     for i in range(n - 1, -1, -1):
         row = shapes[i]
         live = live & ~facts[row, KILLS] | facts[row, READS]
+        state[USED] |= facts[row, REGISTERS_READ] | facts[row, REGISTERS_KILLED]
         places[MOST_WORDS + i, 0] = live
     return FINE
 
@@ -149,20 +167,23 @@ def _compare_area(image, at, register, offset):
 @kernel
 def _add_place(image, at, places, k, register):
     """Add an address of a base, or of a scaled register, or both."""
-    high, low = register >> 3, register & 7
-    base, scaled = places[k, PLACE_BASE], places[k, PLACE_SCALED]
+    base, scaled, displacement = places[k, PLACE_BASE], places[k, PLACE_SCALED], places[k, DISPLACEMENT]
     if scaled >= 0:
-        scale = scale_bits(places, k)
-        image[at], image[at + 1] = 0x48 | high << 2 | scaled >> 3 << 1 | high, 0x8D
-        image[at + 2], image[at + 3] = 0x84 | low << 3, scale << 6 | (scaled & 7) << 3 | low
-        write_32(image, at + 4, places[k, DISPLACEMENT] if base < 0 else 0)
-        at += 8
+        at = lea(
+            image, at, register, register, scaled, scale_bits(places, k), displacement if base < 0 else 0
+        )
     if base >= 0:
-        image[at], image[at + 1] = 0x48 | high << 2 | high << 1 | base >> 3, 0x8D
-        image[at + 2], image[at + 3] = 0x84 | low << 3, low << 3 | base & 7
-        write_32(image, at + 4, places[k, DISPLACEMENT])
-        at += 8
+        at = lea(image, at, register, base, register, 0, displacement)
     return at
+
+
+@kernel
+def _compare_page(image, at, offset, page):
+    """cmp dword gs:[offset], imm32"""
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x81, 0x3C, 0x25
+    write_32(image, at + 4, offset)
+    write_32(image, at + 8, page)
+    return at + 12
 
 
 @kernel
@@ -195,22 +216,26 @@ def _tell(image, at, offset, value):
 
 
 @kernel
-def _simulate(state, image, at, pieces, bounds, fields, call, place, size, scratch, cell, tallied, back):
+def _load_execution(state, image, at, fields, to, cell, tallied):
+    """Load which execution of the block it is: movzx r32, word gs:[cell]"""
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x40 | to >> 3 << 2, 0x0F, 0xB7
+    image[at + 4], image[at + 5] = 0x04 | (to & 7) << 3, 0x25
+    write_32(image, at + 6, cell)
+    note(state, fields, _CELL, at + 6)
+    return at + 10 if tallied else advance(image, at + 10, to, 1)
+
+
+@kernel
+def _simulate(state, image, at, pieces, bounds, fields, place, size, scratch, cell, tallied, back):
     """Have an access simulated, whose address is in the scratch register; goes back to an index."""
     at = in_area(image, at, STORE, scratch, _VALUE)
     at = _tell(image, at, _ENTRY, state[ROWS])
     note(state, fields, _RECORD, at - 4)
     at = _tell(image, at, _ENTRY + 4, place)
-    at = _tell(image, at, _SPAN, size - 1)
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x40 | scratch >> 3 << 2, 0x0F, 0xB7
-    image[at + 4], image[at + 5] = 0x04 | (scratch & 7) << 3, 0x25
-    write_32(image, at + 6, cell)
-    note(state, fields, _CELL, at + 6)
-    at += 10
-    if not tallied:
-        at = advance(image, at, scratch, 1)
+    at = _tell(image, at, _SPAN_AT, size - 1)
+    at = _load_execution(state, image, at, fields, scratch, cell, tallied)
     at = in_area(image, at, STORE, scratch, _TAG)
-    at = put(image, at, pieces, bounds, call)
+    at = put(image, at, pieces, bounds, CALL_ACCESS)
     image[at] = 0xE9
     write_32(image, at + 1, back - at - 5)
     at += 5
@@ -270,31 +295,65 @@ def _filter_access(state, image, at, pieces, bounds, fields, places, k, scratch,
     if fs:
         cold = _given_back(image, cold, other)
     _simulate(
-        state, image, cold, pieces, bounds, fields, CALL_ACCESS, places[k, WORD], size, scratch, cell,
-        tallied, at,
+        state, image, cold, pieces, bounds, fields, places[k, WORD], size, scratch, cell, tallied, at,
     )  # fmt: skip
     return at
 
 
 @kernel
-def _filter_fetch(state, image, at, pieces, bounds, fields, i, first, size, lines, scratch, cell, tallied):
-    """Have the fetch of instruction `i` simulated, of so many bytes at an address, if one of its `lines`,
-    from which on it is in others than the instruction before, is another one than its set used last."""
-    begin, bits = state[COLD], -state[CODE_LINE]
+def _store_at(image, at, displacement, value):
+    """mov dword gs:[rcx + displacement], imm32"""
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0xC7, 0x41, displacement
+    write_32(image, at + 4, value)
+    return at + 8
+
+
+@kernel
+def _filter_fetch(state, image, at, pieces, bounds, fields, i, first, size, lines, cell, tallied):
+    """Have the fetch of instruction `i` written, of so many bytes at an address, if one of its `lines`, from
+    which on it is in others than the instruction before, is another one than its set used last."""
+    begin, bits, mask = state[COLD], -state[CODE_LINE], state[CODE_MASK]
+    last = (first + size - 1) & bits
     line = lines & bits
     while True:
-        at = _constant(image, at, scratch, line)
-        note(state, fields, _ADDRESS, at - 8)
-        at = _compare_area(image, at, scratch, _CODE + (line & state[CODE_MASK]))
+        at = _compare_page(image, at, _CODE + (line & mask) // state[CODE_LINE] * 4, line >> _PAGE_SHIFT)
+        note(state, fields, _NUMBER, at - 4)
         at = _leave(image, at, _DIFFERENT, begin)
-        if line == (first + size - 1) & bits:
+        if line == last:
             break
-        line = (first + size - 1) & bits
-    cold = _constant(image, begin, scratch, first)
-    note(state, fields, _ADDRESS, cold - 8)
-    _simulate(
-        state, image, cold, pieces, bounds, fields, CALL_FETCH, _FETCH | i, size, scratch, cell, tallied, at
-    )  # fmt: skip
+        line = last
+    cold = _saved(image, begin, _RCX)
+    cold = _saved(image, cold, _RDX)
+    cold = in_area(image, cold, LOAD, _RCX, _CHUNK)
+    cold = _load_execution(state, image, cold, fields, _RDX, cell, tallied)
+    cold = _store_at(image, cold, 0, state[ROWS])
+    note(state, fields, _RECORD, cold - 4)
+    cold = _store_at(image, cold, 4, _FETCH | i)
+    cold = _store_at(image, cold, 8, first >> _PAGE_SHIFT)
+    note(state, fields, _NUMBER, cold - 4)
+    cold = _store_at(image, cold, 12, first & _PAGE - 1 | size - 1 << _SPAN)
+    image[cold], image[cold + 1], image[cold + 2] = 0x65, 0x66, 0x89  # mov word gs:[rcx + tag], dx
+    image[cold + 3], image[cold + 4] = 0x51, _TAG_AT
+    cold += 5
+    line = lines & bits
+    while True:
+        cold = _tell(image, cold, _CODE + (line & mask) // state[CODE_LINE] * 4, line >> _PAGE_SHIFT)
+        note(state, fields, _NUMBER, cold - 4)
+        if line == last:
+            break
+        line = last
+    cold = advance(image, cold, _RCX, _ENTRY_SIZE)
+    cold = in_area(image, cold, STORE, _RCX, _CHUNK)
+    cold = put(image, cold, pieces, bounds, IS_FULL)
+    cold = _given_back(image, cold, _RDX)
+    cold = _given_back(image, cold, _RCX)
+    cold = _leave(image, cold, _DIFFERENT, at)
+    cold = put(image, cold, pieces, bounds, CALL_FULL)
+    image[cold] = 0xE9
+    write_32(image, cold + 1, at - cold - 5)
+    cold += 5
+    state[BYTES] += cold - begin
+    state[COLD] = cold
     return at
 
 
@@ -314,7 +373,11 @@ def filter_before(
     needed = 0
     for k in range(here, told):
         needed |= registers_of(places, k)
-    candidates, count = _TO_BORROW & ~needed, 0
+    saves, holds = places[MOST_WORDS + i, 0] != 0, not needed & 1
+    candidates = _TO_BORROW & ~(needed | 1 if saves else needed)
+    if candidates & ~state[USED] & (candidates & ~state[USED]) - 1:  # two of them, at least
+        candidates &= ~state[USED]
+    count = 0
     for n in range(16):
         count += candidates >> n & 1
     turn = ((begin & _PAGE_OF_CODE - 1) + offsets[i]) * 5 % count
@@ -327,18 +390,20 @@ def filter_before(
             if at_candidate == before:
                 other = n
             at_candidate += 1
-    saves = places[MOST_WORDS + i, 0] != 0
     if saves:
-        at = put(image, at, pieces, bounds, SAVE_FLAGS)
-    at = _saved(image, at, scratch)
+        at = put(image, at, pieces, bounds, HOLD_FLAGS if holds else SAVE_FLAGS)
     if fetches:
         at = _filter_fetch(
-            state, image, at, pieces, bounds, fields, i, first, end - first, lines, scratch, cell, tallied
+            state, image, at, pieces, bounds, fields, i, first, end - first, lines, cell, tallied
         )
         state[LATEST] = (end - 1) & bits
-    for k in range(here, told):
-        at = _filter_access(
-            state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
-        )
-    at = _given_back(image, at, scratch)
-    return put(image, at, pieces, bounds, GIVE_FLAGS_BACK) if saves else at
+    if here < told:
+        at = _saved(image, at, scratch)
+        for k in range(here, told):
+            at = _filter_access(
+                state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
+            )
+        at = _given_back(image, at, scratch)
+    if saves:
+        at = put(image, at, pieces, bounds, RELEASE_FLAGS if holds else GIVE_FLAGS_BACK)
+    return at

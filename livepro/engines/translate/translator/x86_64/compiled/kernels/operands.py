@@ -18,7 +18,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 _ADDRESS = int(Field.ADDRESS)
-_RSP = 4
+_RSP, _RBP = 4, 5
 LOAD, STORE = 0x8B, 0x89
 """Opcodes of `in_area`."""
 
@@ -100,33 +100,43 @@ def compute(state, image, at, fields, places, k, to):
         if places[k, MOVES]:
             note(state, fields, _ADDRESS, at + 2)
         return at + 10
-    high = to >> 3 << 2
-    if scaled < 0 and base & 7 != _RSP:
-        image[at], image[at + 1] = 0x48 | high | base >> 3, 0x8D
-        image[at + 2] = 0x80 | (to & 7) << 3 | base & 7
-        write_32(image, at + 3, displacement)
-        return at + 7
-    index, scale = _RSP, 0
+    return lea(image, at, to, base, scaled, scale_bits(places, k) if scaled >= 0 else 0, displacement)
+
+
+@kernel
+def lea(image, at, to, base, scaled, bits, displacement):
+    """lea r64, [base + (scaled << bits) + displacement], as short as it can be; a register is -1 if there is
+    none."""
+    rex, index, modrm = 0x48 | to >> 3 << 2, _RSP, (to & 7) << 3
     if scaled >= 0:
-        index, scale = scaled, scale_bits(places, k)
-    high |= index >> 3 << 1 if scaled >= 0 else 0
-    image[at + 1] = 0x8D
+        index, rex = scaled & 7 | bits << 3, rex | scaled >> 3 << 1
     if base < 0:
-        image[at], image[at + 2] = 0x48 | high, 0x04 | (to & 7) << 3
-        image[at + 3] = scale << 6 | (index & 7) << 3 | 5
+        image[at], image[at + 1], image[at + 2], image[at + 3] = rex, 0x8D, modrm | 4, index << 3 | 5
+        write_32(image, at + 4, displacement)
+        return at + 8
+    image[at], image[at + 1] = rex | base >> 3, 0x8D
+    size, mode = 4, 0x80
+    if displacement == 0 and base & 7 != _RBP:
+        size, mode = 0, 0x00
+    elif displacement >= -0x80 and displacement < 0x80:
+        size, mode = 1, 0x40
+    if scaled < 0 and base & 7 != _RSP:
+        image[at + 2] = mode | modrm | base & 7
+        at += 3
     else:
-        image[at], image[at + 2] = 0x48 | high | base >> 3, 0x84 | (to & 7) << 3
-        image[at + 3] = scale << 6 | (index & 7) << 3 | base & 7
-    write_32(image, at + 4, displacement)
-    return at + 8
+        image[at + 2], image[at + 3] = mode | 4 | modrm, index << 3 | base & 7
+        at += 4
+    if size == 1:
+        image[at] = displacement & 0xFF
+    elif size == 4:
+        write_32(image, at, displacement)
+    return at + size
 
 
 @kernel
 def add_registers(image, at, to, register):
     """lea to, [to + register]"""
-    image[at], image[at + 1] = 0x48 | to >> 3 << 2 | register >> 3 << 1 | to >> 3, 0x8D
-    image[at + 2], image[at + 3], image[at + 4] = 0x44 | (to & 7) << 3, (register & 7) << 3 | to & 7, 0
-    return at + 5
+    return lea(image, at, to, to, register, 0, 0)
 
 
 @kernel
