@@ -12,6 +12,7 @@ import numpy.typing as npt
 from livepro.engines.stream.recorder import StreamImage
 from livepro.linux.lines import LineTables
 from livepro.model import ProcessResult
+from livepro.model.arrays import numbered
 from livepro.model.label import Origin
 
 _MAKERS = (Origin.C1, Origin.C2, Origin.INTERPRETER, Origin.STUB, Origin.WRAPPER)
@@ -107,7 +108,8 @@ class Program:
         each (``???`` and 0 where there is no debug information), and for each instruction (int64) which of
         these is its own."""
         addresses = self.address[instructions]
-        distinct, row_of = np.unique(self.rows(addresses), return_inverse=True)
+        distinct, row_of = numbered(self.rows(addresses) + 1, len(self._order) + 1)
+        distinct -= 1
         origins = _Numbers([self.origin(row) for row in distinct.tolist()])
         known = distinct >= 0  # what nothing is known of has its own address
         moved = np.zeros(len(distinct), np.int64)
@@ -126,7 +128,7 @@ class Program:
                 for n, source in zip(mine, tables.lookup(module, offsets[mine].view(np.uint64)), strict=True):
                     if source is not None:
                         line[n] = lines.number(source)
-        distinct, out = np.unique(origin * len(lines.all) + line, return_inverse=True)
+        distinct, out = numbered(origin * len(lines.all) + line, len(origins.all) * len(lines.all))
         pairs = (divmod(key, len(lines.all)) for key in distinct.tolist())
         return [(*origins.all[of], *lines.all[at]) for of, at in pairs], out
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.compiled_code import all_made
 from livepro.isa.kinds import Kinds
@@ -73,9 +72,9 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
         unseen = np.flatnonzero(seen)
         offsets = pcs[unseen] - module.start
         told = cache.text.instructions(offsets, lengths[unseen], code_sizes[unseen], kind_of)
-        where = ranges(step_at[unseen], lengths[unseen])
+        where = np.repeat(seen, lengths)  # in order, and much faster than by numbers
         steps[where], kinds[where] = told.steps, told.kinds
-        code[ranges(code_at[unseen], code_sizes[unseen])] = told.code
+        code[np.repeat(seen, code_sizes)] = told.code
     return Gathered(
         *(own, counted, pcs, starts, colds[colds != 0], sizes, lengths, code_sizes, live),
         *(steps, kinds, code),

@@ -36,7 +36,7 @@ from livepro.model.arrays import distinct
 _MEBIBYTE = 1 << 20
 _REACH = 1 << 31
 _LATELY = 64  # modules that are at hand once they have been read: many processes have the same
-_SMALL_GROWTH, _GROWTH, _LARGE = 512, 64, 1 << 17
+_SMALL_GROWTH, _GROWTH, _LARGE = 512, 64, 1 << 14
 """What has grown is kept again from one block in so many on; of modules with many blocks that takes seconds,
 more than it takes to translate some of them anew."""
 _STUB = 32  # bytes at most that a branch which leads out of a module may need: a stub, or a jump far away

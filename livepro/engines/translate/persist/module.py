@@ -220,23 +220,23 @@ def _pieces(data: bytes, sizes: Array) -> list[bytes]:
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def _bytes_of(fields_: Array, width: int) -> Array:
-    return fields_[:, None] + np.arange(width)
+def _fields_of(image: Array, kind: Any) -> Array:
+    """The field of a kind at each position of an image: they overlap, and are not aligned."""
+    return np.ndarray((max(0, len(image) - np.dtype(kind).itemsize + 1),), kind, image, strides=(1,))
 
 
 def _gather(image: Array, positions: Array, kind: Any) -> Array:
-    width = np.dtype(kind).itemsize
-    values: Array = image[_bytes_of(positions, width)].view(kind)
-    return values.reshape(-1)
+    values: Array = _fields_of(image, kind)[positions]
+    return values
 
 
 def _scatter(image: Array, positions: Array, values: Array) -> None:
-    image[_bytes_of(positions, values.itemsize)] = values.reshape(-1, 1).view(np.uint8)
+    _fields_of(image, values.dtype)[positions] = values
 
 
 def _add(image: Array, positions: Array, kind: Any, amount: int) -> None:
     if amount and len(positions):
-        _scatter(image, positions, (_gather(image, positions, kind) + np.array(amount, kind)).astype(kind))
+        _fields_of(image, kind)[positions] += np.array(amount, kind)
 
 
 def slots_of(image: Array, cells: Array) -> Array:
