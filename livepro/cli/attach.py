@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
     """Check everything, attach, report; return 0 when that worked."""
     from livepro import front
 
-    args = parser().parse_args(argv)
+    args = parser().parse_args(options.with_machine(argv))
     if (args.pid is None) == (args.name is None):
         raise LiveproError(
             "There is no process to attach to." if args.pid is None else "Both a pid and --name are given.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livepro import analyses
@@ -164,9 +164,35 @@ def add_cachesim(out: argparse.ArgumentParser) -> None:
     )
 
 
+def with_machine(argv: Sequence[str]) -> list[str]:
+    """A command line in which ``--cachesim MACHINE``, as people write it, is ``--hierarchy MACHINE``. (To
+    argparse the name would be the command, which may follow without ``--``.)"""
+    out = list(argv)
+    end = out.index("--") if "--" in out else next((n for n, a in enumerate(out) if a[:1] != "-"), 0)
+    for n, argument in enumerate(out[:end]):
+        option, equals, machine = argument.partition("=")
+        if option != "--cachesim":
+            continue
+        if equals:
+            out[n] = f"--hierarchy={machine}"
+        elif n + 1 < len(out) and _is_machine(out[n + 1]):
+            out[n] = "--hierarchy"
+    return out
+
+
+def _is_machine(name: str) -> bool:
+    from livepro.cachesim.hierarchy.machine import HOST, ready
+
+    return name == HOST or name.endswith(".toml") or name in ready()
+
+
 def add_simulator(simulator: Options) -> None:
     """Add the options that say what is simulated."""
-    simulator.add_argument("--cachesim", action="store_true", help="simulate this machine's caches")
+    simulator.add_argument(
+        "--cachesim",
+        action="store_true",
+        help="simulate this machine's caches (`--cachesim MACHINE` is `--hierarchy MACHINE`)",
+    )
     for name, what in (("I1", "instruction cache"), ("D1", "data cache"), ("LL", "last-level cache")):
         simulator.add_argument(
             f"--{name}", metavar="SIZE,WAYS,LINE", default="", help=f"the {what}, as in 32768,8,64"

@@ -94,7 +94,7 @@ def parser() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Check everything, run the command, report; return the command's status, as a shell would."""
-    args = parser().parse_args(argv)
+    args = parser().parse_args(options.with_machine(argv))
     command = checks.command(args.command)
     chosen = tuple(analyses.get(name).name for name in args.analyses or analyses.names())
     # What follows loads NumPy and the decoders: not before the command line is known to be right.

@@ -144,7 +144,9 @@ def main(argv: Sequence[str]) -> int:
 
 def main_run(argv: Sequence[str]) -> int:
     """`livepro simpoint run`."""
-    args = run_parser().parse_args(argv)
+    from livepro.cli.options import with_machine
+
+    args = run_parser().parse_args(with_machine(argv))
     together = args.thread == "together"
     named = together or args.thread in ("busiest", "all")
     if not named and not (args.thread.isdecimal() and int(args.thread)):

@@ -59,12 +59,13 @@ def find(text: str) -> tuple[str, Analysis]:
     """The analysis that `text` asks for, and its name: a name, ``FILE.py:CLASS`` or ``MODULE:CLASS``,
     with options ``:key=value`` behind it. Raises LiveproError if there is none."""
     parts = text.split(":")
-    options: dict[str, Any] = {}
+    written: dict[str, str] = {}
     while len(parts) > 1 and "=" in parts[-1]:
         key, _, value = parts.pop().partition("=")
-        options[key] = _value(value)
+        written[key] = value
     where = ":".join(parts)
     found = _class(_named(where), where)
+    options = {key: _value(value, found, key) for key, value in written.items()}
     try:
         inspect.signature(found).bind(**options)
     except TypeError as error:
@@ -82,11 +83,15 @@ def _options(found: type[Analysis]) -> str:
     return f"Its options are {', '.join(names)}." if names else "It has no options."
 
 
-def _value(text: str) -> Any:
+def _value(text: str, found: type[Analysis], key: str) -> Any:
+    """What an option is, as Python has it; what is no literal, or is to be a string, is one."""
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+    parameter = inspect.signature(found).parameters.get(key)
+    wanted = None if parameter is None else parameter.annotation
+    return text if wanted in (str, "str") and not isinstance(value, str) else value
 
 
 def _named(where: str) -> str:

@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from livepro.cli.options import with_machine
 from livepro.cli.parser import count, names, suggest
 from livepro.cli.run import parser
 from livepro.errors import LiveproError
@@ -81,3 +82,22 @@ def test_bad_options(argv: list[str], says: str) -> None:
         parser().parse_args(argv)
     assert says in str(error.value)
     assert error.value.status == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("--cachesim zen4 -- prog", "--hierarchy zen4 -- prog"),
+        ("--cachesim zen4 prog", "--hierarchy zen4 prog"),
+        ("--cachesim=mine.toml prog", "--hierarchy=mine.toml prog"),
+        ("--json f --cachesim ./mine.toml -- prog", "--json f --hierarchy ./mine.toml -- prog"),
+        ("--cachesim host -- prog", "--hierarchy host -- prog"),
+        ("--cachesim -- zen4", "--cachesim -- zen4"),
+        ("--cachesim prog zen4", "--cachesim prog zen4"),
+        ("-- prog --cachesim zen4", "-- prog --cachesim zen4"),
+        ("prog --cachesim zen4", "prog --cachesim zen4"),
+        ("", ""),
+    ],
+)
+def test_a_machine_behind_cachesim(written: str, meant: str) -> None:
+    assert with_machine(written.split()) == meant.split()
