@@ -13,6 +13,7 @@ import numpy.typing as npt
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import (
+    AllMade,
     Batch,
     CodeText,
     CompiledCode,
@@ -148,6 +149,7 @@ class Cache:
         self.text: CodeText | None = None
         self.compiled: CompiledCode | None = None
         self.batches: list[Batch] = []
+        self._made: tuple[int, AllMade | None] = 0, None
         self.seen = 0, 0, 0
         self.forked = 0
         self.left: set[int] = set()
@@ -219,11 +221,11 @@ class Cache:
 
     def made_within(self, start: int, end: int) -> list[int]:
         """The program's addresses of the blocks that compiled code has made which overlap [start, end)."""
-        if not self.batches or self.module is None:
+        made = self.made
+        if made is None or self.module is None:
             return []
-        blocks = np.concatenate([batch.blocks for batch in self.batches])
-        pcs = blocks[:, 0] + self.module.start
-        found: list[int] = pcs[(pcs < end) & (start < pcs + blocks[:, 4])].tolist()
+        pcs = made.blocks[:, 0] + self.module.start
+        found: list[int] = pcs[(pcs < end) & (start < pcs + made.blocks[:, 4])].tolist()
         return found
 
     def made_parts(self, row: int) -> tuple[int, bytes, bytes]:
@@ -241,9 +243,17 @@ class Cache:
         sizes = blocks[:, 4]
         return pieces(self.text.code[ranges(blocks[:, 0], sizes)], sizes)
 
+    @property
+    def made(self) -> AllMade | None:
+        """All that compiled code has made; None if that is nothing."""
+        count = len(self.batches)
+        if self._made[0] != count:
+            self._made = count, all_made(self.batches)
+        return self._made[1]
+
     def all_made(self) -> Iterable[tuple[int, int, bytes]]:
         """The slots, addresses and bytes of all blocks that compiled code has made."""
-        made = all_made(self.batches)
+        made = self.made
         if made is None:
             return ()
         assert self.module is not None
@@ -252,7 +262,7 @@ class Cache:
 
     def steps_made(self) -> list[bytes]:
         """The sizes of the instructions of each of them."""
-        made = all_made(self.batches)
+        made = self.made
         if made is None:
             return []
         assert self.text is not None

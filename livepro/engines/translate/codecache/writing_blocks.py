@@ -11,7 +11,7 @@ import numpy.typing as npt
 from livepro.engines.recording import BlockStore
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import all_made, pieces
+from livepro.engines.translate.codecache.compiled_code import pieces
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
 
@@ -48,7 +48,7 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
     parts: list[_Part] = []
     missing = np.ones(len(slots), bool)
     for cache in caches:
-        made = all_made(cache.batches)
+        made = cache.made
         if made is None or cache.text is None or cache.module is None:
             continue
         kind_of = kind_of or Kinds(cache.text.describe)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import all_made
 from livepro.isa.kinds import Kinds
 
 Array = npt.NDArray[np.int64]
@@ -42,7 +41,7 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
     columns = np.zeros((8, n), np.int64)
     own, counted, pcs, starts, sizes, lengths, code_sizes, live = columns
     colds = np.zeros(n, np.int64)
-    made = all_made(cache.batches)
+    made = cache.made
     if made is not None:
         here = made.rows - cache.kept
         own[here] = counted[here] = made.slots

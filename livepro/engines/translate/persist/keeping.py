@@ -196,8 +196,9 @@ def _alone(space: CodeCache, cache: Cache) -> bool:
     if (np.abs(targets - module.start) >= _REACH).any():
         return False
     inside = targets[(targets >= module.start) & (targets < module.end)].tolist()
-    slots = map(space.registry.slots.get, inside)
-    return all(slot is None or cache.base <= space.registry.starts[slot] < cache.end for slot in slots)
+    slots, starts = space.registry.slots, space.registry.starts
+    found_at = np.array([starts[slots[target]] for target in inside if target in slots], np.int64)
+    return bool(((cache.base <= found_at) & (found_at < cache.end)).all())
 
 
 def _offsets(addresses: Iterable[int], base: int) -> Array:
