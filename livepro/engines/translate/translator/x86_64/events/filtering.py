@@ -237,41 +237,44 @@ class Filtering:
     def _fetch(
         self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, index: int, lines: tuple[int, ...]
     ) -> None:
-        out, cache, size = emitted.code, self._filter.code, block.offsets[index + 1] - block.offsets[index]
-        paths, pointer, execution = plan.paths, encode.RCX, encode.RDX
+        """Have the fetch of an instruction written, if one of its lines was not the last one of its set."""
+        out, paths = emitted.code, plan.paths
         begin = len(paths.code)
         for line in lines:
-            row, page = layout.CODE_LINES + cache.number(line) * 4, line >> PAGE_SHIFT
-            out += compare_page(row, page)
+            out += compare_page(self._row(line), line >> PAGE_SHIFT)
             emitted.fields.append((Field.PAGE, len(out) - 4))
             out += IF_DIFFERENT
             paths.enters.append((len(out) - 4, begin))
-        code, fields, address = paths.code, paths.fields, block.pc + block.offsets[index]
-        code += _save(pointer) + _save(execution) + encode.load_area(pointer, layout.RECORD)
-        _load_execution(emitted, plan, execution)
-        for n, (kind, value) in enumerate(
-            (
-                (Field.RECORD, plan.number),
-                (None, FETCH | index),
-                (Field.PAGE, address >> PAGE_SHIFT),
-                (None, address & PAGE - 1 | size - 1 << SPAN_SHIFT - WITHIN_SHIFT),
-            )
-        ):
-            code += store_at(pointer, 4 * n, value)
-            if kind is not None:
-                fields.append((kind, len(code) - 4))
-        code += store_halfword_at(execution, pointer, 8 + TAG_SHIFT // 8)
+        size = block.offsets[index + 1] - block.offsets[index]
+        self._write_fetch(emitted, plan, index, block.pc + block.offsets[index], size)
         for line in lines:
-            code += encode.store_area_immediate(
-                layout.CODE_LINES + cache.number(line) * 4, line >> PAGE_SHIFT & 0xFFFFFFFF
-            )
-            fields.append((Field.PAGE, len(code) - 4))
-        code += encode.lea_increment(pointer, 8 * ENTRY) + encode.store_area(pointer, layout.RECORD)
-        paths.writes.append((begin, len(code)))
-        code += IS_FULL + _give_back(execution) + _give_back(pointer) + IF_DIFFERENT
-        paths.backs.append((len(code) - 4, len(out)))
-        code += call(FULL) + encode.jump(0)
-        paths.backs.append((len(code) - 4, len(out)))
+            paths.code += encode.store_area_immediate(self._row(line), line >> PAGE_SHIFT & 0xFFFFFFFF)
+            paths.fields.append((Field.PAGE, len(paths.code) - 4))
+        paths.code += encode.lea_increment(encode.RCX, 8 * ENTRY)
+        paths.code += encode.store_area(encode.RCX, layout.RECORD)
+        paths.writes.append((begin, len(paths.code)))
+        paths.code += IS_FULL + _give_back(encode.RDX) + _give_back(encode.RCX) + IF_DIFFERENT
+        paths.backs.append((len(paths.code) - 4, len(out)))
+        paths.code += call(FULL) + encode.jump(0)
+        paths.backs.append((len(paths.code) - 4, len(out)))
+
+    def _row(self, line: int) -> int:
+        """Where the thread has the page of the line that the set of a line of code used last."""
+        return layout.CODE_LINES + self._filter.code.number(line) * 4
+
+    @staticmethod
+    def _write_fetch(emitted: Emitted, plan: FilterPlan, index: int, address: int, size: int) -> None:
+        """Write the entry of a fetch where the chunk's next one will be (rcx): it is none yet."""
+        code, fields = plan.paths.code, plan.paths.fields
+        code += _save(encode.RCX) + _save(encode.RDX) + encode.load_area(encode.RCX, layout.RECORD)
+        _load_execution(emitted, plan, encode.RDX)
+        code += store_at(encode.RCX, 0, plan.number)
+        fields.append((Field.RECORD, len(code) - 4))
+        code += store_at(encode.RCX, 4, FETCH | index)
+        code += store_at(encode.RCX, 8, address >> PAGE_SHIFT)
+        fields.append((Field.PAGE, len(code) - 4))
+        code += store_at(encode.RCX, 12, address & PAGE - 1 | size - 1 << SPAN_SHIFT - WITHIN_SHIFT)
+        code += store_halfword_at(encode.RDX, encode.RCX, 8 + TAG_SHIFT // 8)
 
     def _access(
         self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int

@@ -178,12 +178,18 @@ def _add_place(image, at, places, k, register):
 
 
 @kernel
+def _with_number(image, at, opcode, digit, offset, value):
+    """An instruction on a dword gs:[offset] and 32 bits; its digit is a part of its opcode."""
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, opcode, digit << 3 | 4, 0x25
+    write_32(image, at + 4, offset)
+    write_32(image, at + 8, value)
+    return at + 12
+
+
+@kernel
 def _compare_page(image, at, offset, page):
     """cmp dword gs:[offset], imm32"""
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x81, 0x3C, 0x25
-    write_32(image, at + 4, offset)
-    write_32(image, at + 8, page)
-    return at + 12
+    return _with_number(image, at, 0x81, 7, offset, page)
 
 
 @kernel
@@ -209,10 +215,7 @@ def _leave(image, at, condition, to):
 @kernel
 def _tell(image, at, offset, value):
     """mov dword gs:[offset], imm32"""
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0xC7, 0x04, 0x25
-    write_32(image, at + 4, offset)
-    write_32(image, at + 8, value)
-    return at + 12
+    return _with_number(image, at, 0xC7, 0, offset, value)
 
 
 @kernel
