@@ -18,7 +18,7 @@ def by_place(table: npt.NDArray[np.int64], program: Program) -> tuple[list[list[
     """Rows by source line (file, function, line, counts) in their order, and by function (its name, module,
     counts), those with the highest first count first, of a table with a row for each instruction."""
     used = np.flatnonzero(table.any(axis=1))
-    sources, source_of = program.lines(used)
+    sources, source_of = program.sources(used)
     sums = np.zeros((len(sources), table.shape[1]), np.int64)
     np.add.at(sums, source_of, table[used])
     lines: dict[tuple[str, str, int], npt.NDArray[np.int64]] = {}

@@ -101,12 +101,16 @@ class Program:
             return function
         return f"{PurePath(module).name}+{offset:#x}" if module else f"{address:#x}"
 
-    def lines(
+    def lines(self, instructions: npt.NDArray[np.int64]) -> list[tuple[str, str, str, int]]:
+        """The function, module, source file and line of instructions, by their indices; ``???`` and 0 where
+        there is no debug information."""
+        sources, which = self.sources(instructions)
+        return [sources[n] for n in which.tolist()]
+
+    def sources(
         self, instructions: npt.NDArray[np.int64]
     ) -> tuple[list[tuple[str, str, str, int]], npt.NDArray[np.int64]]:
-        """The source lines that instructions, by their indices, belong to: function, module, file and line of
-        each (``???`` and 0 where there is no debug information), and for each instruction (int64) which of
-        these is its own."""
+        """The distinct ones of `lines`, and for each instruction (int64) which of these is its own."""
         addresses = self.address[instructions]
         distinct, row_of = numbered(self.rows(addresses) + 1, len(self._order) + 1)
         distinct -= 1
@@ -114,9 +118,7 @@ class Program:
         known = distinct >= 0  # what nothing is known of has its own address
         moved = np.zeros(len(distinct), np.int64)
         found = distinct[known]
-        moved[known] = self._table.offset[found].astype(np.int64) - self._table.address[found].astype(
-            np.int64
-        )
+        moved[known] = (self._table.offset[found] - self._table.address[found]).view(np.int64)
         offsets, origin = addresses + moved[row_of], origins.of[row_of]
         lines = _Numbers([("???", 0)])
         line = np.zeros(len(addresses), np.int64)
