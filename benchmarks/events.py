@@ -37,6 +37,12 @@ class Drop(Analysis):
         return _Dropping(name)
 
 
+class Blocks(Drop):
+    """Nothing, of blocks alone: what recording without addresses costs"""
+
+    addresses = False
+
+
 class _Dropping:
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,6 +57,7 @@ class _Dropping:
 def commands() -> dict[str, list[str]]:
     """What goes before a program's own command line, by the name of the column."""
     out = {
+        "blocks": livepro("--quiet", "--analysis", f"{Path(__file__).resolve()}:Blocks"),
         "record": livepro("--quiet", "--analysis", f"{Path(__file__).resolve()}:Drop"),
         "split": livepro("--quiet", "--analysis", "split"),
         "cachesim": livepro("--quiet", "--cachesim", "--cachegrind-out-file", os.devnull),

@@ -57,6 +57,11 @@ class CacheSim(Analysis):
         self.events = tuple(e for e in EVENTS if e == "Ir" or (caches if e in CACHE_EVENTS else branches))
         """The events counted, in Cachegrind's order."""
 
+    @property
+    def addresses(self) -> bool:
+        """See `livepro.events.analysis.Analysis`."""
+        return self.caches
+
     def consumer(self, name: str, isa: Isa) -> SimulatorConsumer:
         """See `livepro.events.analysis.Analysis`."""
         return SimulatorConsumer(name, self, self.reduced)

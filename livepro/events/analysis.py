@@ -57,6 +57,12 @@ class Analysis:
     """Names of arrays with a row for each instruction, and one more: they get new rows (zeros) as new code is
     met, whatever number they begin with."""
 
+    @property
+    def addresses(self) -> bool:
+        """Whether it sees accesses: here, if it has a function for them, or sees the stream itself. Where
+        none of a run's analyses does, addresses are not recorded, which is much faster."""
+        return hasattr(self, "access") or type(self).consumer is not Analysis.consumer
+
     def state(self) -> Mapping[str, np.ndarray[Any, Any]]:
         """The arrays that a thread begins with, by name."""
         raise NotImplementedError

@@ -59,12 +59,14 @@ class Recording:
         cut: Cut | None = None,
         memory: int = DEFAULT_MEMORY,
         turn: int = 0,
+        *,
+        addresses: bool = True,
     ) -> None:
-        """`turn`: see `Analysis`."""
+        """`turn` and `addresses`: see `Analysis`."""
         self._cutter = None if cut is None else _cutter(cut)
         words = min(CHUNK_WORDS, memory // 8 // 2)
         self.pump = Pump(consumers, memory, words, self._cutter)
-        self.recorder = Recorder(self.pump, chunk_words=words, turn=turn)
+        self.recorder = Recorder(self.pump, addresses=addresses, chunk_words=words, turn=turn)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
         self._counting = True
@@ -89,7 +91,7 @@ class Recording:
         kept = Path(cache) if isinstance(cache, str | Path) else default_directory()
         consumers: list[Consumer] = []
         tables = StreamBlocks(isa).tables()
-        turns = []
+        turns, addresses = [], False
         for asked in analyses:
             if isinstance(asked, str):
                 name, analysis = find(asked)
@@ -98,6 +100,7 @@ class Recording:
             else:
                 name, analysis = asked.name or type(asked).__name__, asked
             turns += [analysis.turn] if analysis.turn else []
+            addresses |= analysis.addresses
             own = analysis.consumer(name, isa)
             if own is not None:
                 consumers.append(own)
@@ -108,7 +111,8 @@ class Recording:
             if sys.stderr.isatty() and time.monotonic() - began > 1:
                 print(f"livepro: {name} has been compiled, and is kept so.", file=sys.stderr)
             consumers.append(States(kernel))
-        return cls(consumers, cut, DEFAULT_MEMORY if memory is None else memory, min(turns) if turns else 0)
+        waiting, turn = DEFAULT_MEMORY if memory is None else memory, min(turns) if turns else 0
+        return cls(consumers, cut, waiting, turn, addresses=addresses)
 
     def check(self, engine: str, isa: Isa, region: Region) -> str:
         """The engine to record with, given the one asked for. Raises LiveproError for what does not go

@@ -1,7 +1,10 @@
 """Runs a command with all that compiled code can translate translated by it, and translates each block
 again in Python, when the program has ended: prints how many there were, and those that differ.
 
-    compiled_twin.py [--record | --filter | --intervals | --dropping | --unkept] DIRECTORY COMMAND [ARGS...]
+    compiled_twin.py [OPTION] DIRECTORY COMMAND [ARGS...]
+
+OPTION is --record (all of the event stream), --branches (without addresses), --filter, --intervals,
+--dropping (again and again), --unkept.
 """
 
 from __future__ import annotations
@@ -91,6 +94,8 @@ def main(directory: str, *command: str) -> None:
     size, cache_size, kept = 0, None, True
     if directory == "--record":
         analyses, (directory, *command) = ("split",), command
+    elif directory == "--branches":
+        analyses, (directory, *command) = ("indirect",), command
     elif directory == "--filter":
         analyses, (directory, *command) = ("cachesim:filtered=True",), command
     elif directory == "--intervals":

@@ -183,6 +183,7 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
         ["--filter", "/bin/ls", "-l", "/"],
         ["--intervals", "/bin/ls", "-l", "/"],
         ["--unkept", "/bin/ls", "-l", "/"],
+        ["--branches", "/bin/ls", "-l", "/"],
         ["--dropping", sys.executable, "-S", "-c", "import json"],
         pytest.param(["--record", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
         pytest.param(["--filter", sys.executable, "-S", "-c", "import json"], marks=pytest.mark.long),
@@ -196,6 +197,7 @@ def test_a_shape_says_all_of_random_bytes(count: int) -> None:
         "ls filtered",
         "ls intervals",
         "ls unkept",
+        "ls branches",
         "dropped",
         "python recorded",
         "python filtered",
@@ -324,6 +326,7 @@ def test_what_a_linkage_table_leads_to_at_first_is_translated_with_it() -> None:
 
 def test_what_is_kept_of_shapes_means_what_their_encodings_do() -> None:
     """Of all that preparing has learnt, which is what libc is made of."""
+    Compiler().prepare()
     describe = for_machine("x86_64").describe
     kept = store.ShapeStore()
     shapes = loading.loaded(kept, kept.read())

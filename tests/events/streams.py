@@ -114,7 +114,12 @@ def run(command: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
         compile_always()
     machine = isa.for_machine(platform.machine())
     sink = Sink()
-    recorder = Recorder(sink, chunk_words=options.get("chunk_words", 1 << 16), turn=options.get("turn", 0))
+    recorder = Recorder(
+        sink,
+        addresses=options.get("addresses", True),
+        chunk_words=options.get("chunk_words", 1 << 16),
+        turn=options.get("turn", 0),
+    )
     kept = Path(options["kept"]) if "kept" in options else None
     engine = engine_class(options["engine"], machine.name)(machine, EngineOptions(stream=recorder, kept=kept))
     found = Session(engine, machine).run(

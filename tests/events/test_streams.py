@@ -82,12 +82,17 @@ def compare(fixture: Fixture, builder: Builder, directory: Path) -> None:
         },  # and smaller while there are several threads
     )
     _, _, translated, small, _ = runs
+    plain = [{"engine": name, "addresses": False} for name in ("step", "translate")]
     if MACHINE == "x86_64":
-        kept = str(directory / "kept")
-        runs += recorded(fixture, program, output, {"engine": "translate", "kept": kept, "compiled": True})
+        compiled = {"engine": "translate", "kept": str(directory / "kept"), "compiled": True}
+        runs += recorded(fixture, program, output, compiled)
+        plain.append({**compiled, "addresses": False})
     for run in runs:
         assert run["exit"] == runs[0]["exit"]
         assert run["threads"] == runs[0]["threads"]
+    for run in recorded(fixture, program, output, *plain):
+        assert run["exit"] == runs[0]["exit"]
+        assert run["threads"] == [[e for e in events if e[0] not in "LS"] for events in runs[0]["threads"]]
     assert small["chunks"] >= translated["chunks"]
 
 

@@ -36,6 +36,8 @@ class Predictors(Analysis):
     name = "predictors"
     flows = (Flow.BRANCH, Flow.CALL, Flow.INDIRECT_CALL, Flow.RETURN)
     """Transfers that are seen."""
+    addresses = False
+    """See `livepro.events.analysis.Analysis`."""
 
     def __init__(self, of: str = "bimodal,gshare,tage,ras") -> None:
         asked = tuple(dict.fromkeys(name.strip() for name in of.split(",")))

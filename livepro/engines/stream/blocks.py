@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -132,9 +132,9 @@ class StreamBlock(NamedTuple):
 class _Made(Sequence[StreamBlock]):
     """The blocks themselves, made when they are asked for: of most blocks only the tables are."""
 
-    def __init__(self, blocks: StreamBlocks, isa: Isa) -> None:
+    def __init__(self, blocks: StreamBlocks, of: Callable[[bytes, int], tuple[Access, ...]]) -> None:
         self._blocks = blocks
-        self._of = isa.accesses
+        self._of = of
         self._made: dict[int, StreamBlock] = {}
 
     def __len__(self) -> int:
@@ -166,21 +166,27 @@ class _Made(Sequence[StreamBlock]):
         return block
 
 
+def _no_accesses(code: bytes, address: int) -> tuple[Access, ...]:
+    return ()
+
+
 class StreamBlocks:
     """The blocks of one process image, numbered from 0 in the order in which they were met.
 
     A block is known by its address and its bytes. For one thread; what `tables` gives may be read by others.
-    By number there are `addresses`, `codes`, and `sizes` of their instructions, in bytes.
+    By number there are `addresses`, `codes`, and `sizes` of their instructions, in bytes. Where the stream
+    has no addresses (`accessing`), no instruction accesses anything.
     """
 
-    def __init__(self, isa: Isa) -> None:
-        self._isa = isa
+    def __init__(self, isa: Isa, *, addresses: bool = True) -> None:
+        self.accessing = addresses
+        self._of = isa.accesses if addresses else _no_accesses
         self._known: dict[tuple[int, bytes], int] = {}
         self._columns = {name: _Column(kind, name in ("first", "access")) for name, kind in _TYPES.items()}
         self.codes: list[bytes] = []
         self.sizes: list[bytes] = []
         self.addresses: list[int] = []  # grows last: who counts them finds the others
-        self._made = _Made(self, isa)
+        self._made = _Made(self, self._of)
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -204,7 +210,7 @@ class StreamBlocks:
         if number is not None:
             return self._made[number]
         at, accesses = 0, []
-        columns, of = self._columns, self._isa.accesses
+        columns, of = self._columns, self._of
         access, words = len(columns["pattern"]), 1
         for size in sizes:
             each = of(code[at : at + size], address + at)

@@ -33,10 +33,10 @@ class Executed(NamedTuple):
 class StreamImage:
     """One process image that is recorded, `number` in order of start."""
 
-    def __init__(self, number: int, record: ImageRecord, isa: Isa) -> None:
+    def __init__(self, number: int, record: ImageRecord, isa: Isa, *, addresses: bool = True) -> None:
         self.number = number
         self.process = record.process
-        self.blocks = StreamBlocks(isa)
+        self.blocks = StreamBlocks(isa, addresses=addresses)
 
 
 class StreamThread:
@@ -74,8 +74,9 @@ _LEAST_CHUNK = 1 << 13
 
 
 class Recorder:
-    """The streams of a run. `chunk_words` is about how many words a thread collects before the sink
-    is given them, at most; `turn` the same while there are several threads (0: no other)."""
+    """The streams of a run, with `addresses` or without. `chunk_words` is about how many words a thread
+    collects before the sink is given them, at most; `turn` the same while there are several threads (0: no
+    other)."""
 
     def __init__(
         self, sink: Sink, *, addresses: bool = True, chunk_words: int = 1 << 16, turn: int = 0
@@ -99,7 +100,9 @@ class Recorder:
         """The stream's view of an image."""
         found = self._images.get(record)
         if found is None:
-            found = self._images[record] = StreamImage(len(self._images), record, isa)
+            found = self._images[record] = StreamImage(
+                len(self._images), record, isa, addresses=self.addresses
+            )
         return found
 
     @property

@@ -88,9 +88,9 @@ class CodeText(Protocol):
     def steps_of(self, at: Array, counts: Array, sizes: Array) -> npt.NDArray[np.uint8]:
         """The sizes of those instructions."""
 
-    def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
+    def told(self, at: Array, counts: Array, sizes: Array, *, accessing: bool) -> KeptBlocks:
         """Blocks at these offsets that have so many instructions and bytes, as the event stream knows
-        them."""
+        them: `accessing` memory, or nothing, where it has no addresses."""
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an offset on."""

@@ -33,7 +33,7 @@ def open_persisted_cache(
     if options.kept is None or not backend.movable:
         return None
     stream = options.stream
-    recorded = None if stream is None else (stream.filter,)
+    recorded = None if stream is None else (stream.filter, stream.addresses)
     kind = repr((isa.name, int(countdown), recorded, sorted(watched.items(), key=str)))
     return PersistedCache(options.kept, kind)
 

@@ -226,7 +226,8 @@ class CompiledBuilder:
         assert recording is not None
         assert text is not None
         assert module is not None
-        blocks = text.told(made.rows[:, 0].copy(), made.rows[:, 3].copy(), made.rows[:, 4].copy())
+        offsets, counts, sizes = (made.rows[:, column].copy() for column in (0, 3, 4))
+        blocks = text.told(offsets, counts, sizes, accessing=recording.blocks.accessing)
         numbers = recording.blocks.put_back(blocks, module.start)
         fields = made.fields[made.fields[:, 0] == Field.RECORD, 1]
         number(np.frombuffer(cache.map, np.uint8), fields, numbers)

@@ -107,6 +107,7 @@ class Compiler:
             *(text, base, image, *made),
             low=low,
             records=emitter.records,
+            addresses=emitter.recording is not None and emitter.recording.blocks.accessing,
             filter=emitter.filter,
             asks=emitter.asks,
         )

@@ -77,7 +77,7 @@ class Text:
         self.shapes.kernels.measure_all(self.code, at, out)
         return out.tobytes()
 
-    def told(self, at: Array, counts: Array, sizes: Array) -> KeptBlocks:
+    def told(self, at: Array, counts: Array, sizes: Array, *, accessing: bool) -> KeptBlocks:
         """See `CodeText`."""
         total, table, blocks = int(counts.sum()), self.shapes, len(at)
         steps, flows, each = (np.zeros(total, np.uint8) for _ in range(3))
@@ -88,6 +88,8 @@ class Text:
             *(self.code, at, counts, table.lows, table.highs, table.rows, table.facts, table.recorded),
             *(steps, flows, each, accessed, kinds, words, to),
         )
+        if not accessing:
+            found, each[:], words[:] = 0, 0, 1
         return KeptBlocks(
             pcs=at,
             lengths=counts.astype(np.int32),
@@ -114,8 +116,8 @@ class Text:
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
-    that code may branch by jump tables, `records` that executions of blocks are recorded, `filter` what of
-    that is left out, `asks` that blocks are given allowances."""
+    that code may branch by jump tables, `records` that executions of blocks are recorded, with `addresses`
+    or without, `filter` what of that is left out, `asks` that blocks are given allowances."""
 
     def __init__(
         self,
@@ -129,6 +131,7 @@ class CompiledModule:
         records: bool,
         filter: Filter | None,
         asks: bool,
+        addresses: bool = True,
     ) -> None:
         self._text = text
         self._image = image
@@ -141,6 +144,7 @@ class CompiledModule:
         self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
         self._state[tables.RECORDS], self._state[tables.ASKS] = records, asks
+        self._state[tables.ADDRESSES] = addresses
         self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
         if filter is not None:
             self._state[tables.FILTERS], self._state[tables.ROOM] = True, ROOM_FILTERED

@@ -64,7 +64,9 @@ LATEST = 36
 """The line that the block fetched last (-1: none)."""
 USED = 37
 """The registers that a block uses."""
-STATE_SIZE = 38
+ADDRESSES = 38
+"""Not 0 where the addresses that blocks access are recorded."""
+STATE_SIZE = 39
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""

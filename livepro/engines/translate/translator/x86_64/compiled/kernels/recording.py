@@ -35,6 +35,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ACCESS,
     ACCESS_COLUMNS,
     ACCESSES,
+    ADDRESSES,
     BRANCH,
     BY,
     BY_IMMEDIATE,
@@ -136,7 +137,7 @@ def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs,
     word = 1
     for i in range(n):
         row = shapes[i]
-        accesses = recorded[row, ACCESSES]
+        accesses = recorded[row, ACCESSES] if state[ADDRESSES] else 0
         at = begin + offsets[i]
         if word + accesses > MOST_WORDS:
             return PYTHON

@@ -41,7 +41,14 @@ def prepare() -> int:
         image = np.frombuffer(bytearray(_ROOM), np.uint8)
         made_for = pieces(emitter.lookup, emitter.landing(0))
         module = CompiledModule(
-            text, start + size, image, *made_for, low=False, records=False, filter=None, asks=False
+            text,
+            start + size,
+            image,
+            *made_for,
+            low=False,
+            records=False,
+            filter=None,
+            asks=False,
         )
         none = np.zeros(0, np.int64)
         module.take(none, none, none, none, none, none, none)
