@@ -19,14 +19,14 @@ from livepro.engines.translate.translator.x86_64.emitter import NOPS, SAVE_BELOW
 from livepro.engines.translate.translator.x86_64.events.encodings import IS_FULL
 from livepro.engines.translate.translator.x86_64.events.entries import ACCESS
 from livepro.engines.translate.translator.x86_64.events.entries import FULL as STOP
-from livepro.engines.translate.translator.x86_64.events.filtering import (
+from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
+from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     GIVE_FLAGS_BACK,
     HOLD_FLAGS,
     RELEASE_FLAGS,
     SAVE_FLAGS,
     call,
 )
-from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
 
 _NO_ADDING = (4, 12)  # lea cannot use rsp and r12 as they are
 

@@ -16,13 +16,7 @@ from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.filtering import (
-    ENTRY,
-    FETCH,
     PAGE,
-    PAGE_SHIFT,
-    SPAN_SHIFT,
-    TAG_SHIFT,
-    WITHIN_SHIFT,
     CodePages,
     Filter,
     Lines,
@@ -44,32 +38,28 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
 from livepro.engines.translate.translator.x86_64.events.encodings import (
     IF_ABOVE,
     IF_DIFFERENT,
-    IS_FULL,
     add_place,
     and_32,
-    call_area,
     compare_area,
     compare_byte,
-    compare_page,
     load_first,
-    load_halfword,
-    store_at,
-    store_halfword_at,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, FULL, WORD
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
+from livepro.engines.translate.translator.x86_64.events.fetching import filter_fetch
+from livepro.engines.translate.translator.x86_64.events.slow_paths import (
+    GIVE_FLAGS_BACK,
+    HOLD_FLAGS,
+    RELEASE_FLAGS,
+    SAVE_FLAGS,
+    Paths,
+    call,
+    give_back,
+    load_execution,
+    save,
+)
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
 from livepro.isa.access import Pattern
 
-_SAVED_RAX, _SAVED_FLAGS = layout.FILTER_FLAGS
-HOLD_FLAGS = encode.store_area(encode.RAX, _SAVED_RAX) + b"\x9f\x0f\x90\xc0"  # lahf; seto al
-"""Have the flags in rax."""
-RELEASE_FLAGS = b"\x04\x7f\x9e" + encode.load_area(encode.RAX, _SAVED_RAX)  # add al, 0x7f; sahf
-SAVE_FLAGS = (
-    HOLD_FLAGS + encode.store_area(encode.RAX, _SAVED_FLAGS) + encode.load_area(encode.RAX, _SAVED_RAX)
-)
-GIVE_FLAGS_BACK = (
-    encode.store_area(encode.RAX, _SAVED_RAX) + encode.load_area(encode.RAX, _SAVED_FLAGS) + RELEASE_FLAGS
-)
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 
 Words = list[Place | Mask]
@@ -91,18 +81,7 @@ class FilterPlan(NamedTuple):
     stepped: frozenset[int]
     cell: int
     used: int
-    paths: _Paths
-
-
-class _Paths:
-    """The slow paths of one fragment."""
-
-    def __init__(self) -> None:
-        self.code = bytearray()
-        self.enters: list[tuple[int, int]] = []
-        self.backs: list[tuple[int, int]] = []
-        self.fields: list[tuple[Field, int]] = []
-        self.writes: list[tuple[int, int]] = []
+    paths: Paths
 
 
 class Filtering:
@@ -166,7 +145,7 @@ class Filtering:
         for facts in block.facts:
             used |= facts.registers_read | facts.registers_killed
         return FilterPlan(
-            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, used, _Paths()
+            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, used, Paths()
         )
 
     @staticmethod
@@ -211,12 +190,13 @@ class Filtering:
             if saves:
                 out += HOLD_FLAGS if holds else SAVE_FLAGS
             if lines:
-                self._fetch(emitted, plan, block, index, lines)
+                asked = (emitted, plan.paths, block, index, lines)
+                filter_fetch(*asked, self._filter.code, plan.number, plan.cell)
             if accesses:
-                out += _save(scratch)
+                out += save(scratch)
                 for place, size in accesses:
                     self._access(emitted, plan, place, size, scratch, other)
-                out += _give_back(scratch)
+                out += give_back(scratch)
             if saves:
                 out += RELEASE_FLAGS if holds else GIVE_FLAGS_BACK
         if index in plan.before:
@@ -234,48 +214,6 @@ class Filtering:
         ways = tuple(paths.enters), tuple(paths.backs)
         emitted.cold = Cold(bytes(paths.code), *ways, tuple(paths.fields), None, tuple(paths.writes))
 
-    def _fetch(
-        self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, index: int, lines: tuple[int, ...]
-    ) -> None:
-        """Have the fetch of an instruction written, if one of its lines was not the last one of its set."""
-        out, paths = emitted.code, plan.paths
-        begin = len(paths.code)
-        for line in lines:
-            out += compare_page(self._row(line), line >> PAGE_SHIFT)
-            emitted.fields.append((Field.PAGE, len(out) - 4))
-            out += IF_DIFFERENT
-            paths.enters.append((len(out) - 4, begin))
-        size = block.offsets[index + 1] - block.offsets[index]
-        self._write_fetch(emitted, plan, index, block.pc + block.offsets[index], size)
-        for line in lines:
-            paths.code += encode.store_area_immediate(self._row(line), line >> PAGE_SHIFT & 0xFFFFFFFF)
-            paths.fields.append((Field.PAGE, len(paths.code) - 4))
-        paths.code += encode.lea_increment(encode.RCX, 8 * ENTRY)
-        paths.code += encode.store_area(encode.RCX, layout.RECORD)
-        paths.writes.append((begin, len(paths.code)))
-        paths.code += IS_FULL + _give_back(encode.RDX) + _give_back(encode.RCX) + IF_DIFFERENT
-        paths.backs.append((len(paths.code) - 4, len(out)))
-        paths.code += call(FULL) + encode.jump(0)
-        paths.backs.append((len(paths.code) - 4, len(out)))
-
-    def _row(self, line: int) -> int:
-        """Where the thread has the page of the line that the set of a line of code used last."""
-        return layout.CODE_LINES + self._filter.code.number(line) * 4
-
-    @staticmethod
-    def _write_fetch(emitted: Emitted, plan: FilterPlan, index: int, address: int, size: int) -> None:
-        """Write the entry of a fetch where the chunk's next one will be (rcx): it is none yet."""
-        code, fields = plan.paths.code, plan.paths.fields
-        code += _save(encode.RCX) + _save(encode.RDX) + encode.load_area(encode.RCX, layout.RECORD)
-        _load_execution(emitted, plan, encode.RDX)
-        code += store_at(encode.RCX, 0, plan.number)
-        fields.append((Field.RECORD, len(code) - 4))
-        code += store_at(encode.RCX, 4, FETCH | index)
-        code += store_at(encode.RCX, 8, address >> PAGE_SHIFT)
-        fields.append((Field.PAGE, len(code) - 4))
-        code += store_at(encode.RCX, 12, address & PAGE - 1 | size - 1 << SPAN_SHIFT - WITHIN_SHIFT)
-        code += store_halfword_at(encode.RDX, encode.RCX, 8 + TAG_SHIFT // 8)
-
     def _access(
         self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
     ) -> None:
@@ -288,10 +226,10 @@ class Filtering:
             _compare_absolute(emitted, paths, cache, place, size, scratch)
         else:
             if place.fs or place.short or absolute:
-                out += _save(other)
+                out += save(other)
                 _whole(out, emitted.fields, place, scratch, other)
                 out += encode.move(other, scratch) + and_32(scratch, cache.mask) + load_first(scratch)
-                out += add_registers(scratch, other) + _give_back(other)
+                out += add_registers(scratch, other) + give_back(other)
             else:
                 compute(out, emitted.fields, place, scratch)
                 out += and_32(scratch, cache.mask) + load_first(scratch)
@@ -300,10 +238,10 @@ class Filtering:
             paths.enters.append((len(out) - 4, begin))
         code = paths.code
         if place.fs:
-            code += _save(other)
+            code += save(other)
         _whole(code, paths.fields, place, scratch, other)
         if place.fs:
-            code += _give_back(other)
+            code += give_back(other)
         self._simulate(emitted, plan, place.word, size, scratch)
 
     @staticmethod
@@ -330,7 +268,7 @@ class Filtering:
         out += encode.jump(0)
         code = paths.code
         paths.enters.append((len(out) - 4, len(code)))
-        code += _save(scratch) + _save(other)
+        code += save(scratch) + save(other)
         if first:
             _tell_execution(emitted, plan, scratch)
             code += call(CLEAR)
@@ -343,29 +281,14 @@ class Filtering:
             code += encode.store_area_immediate(layout.ENTRY, plan.number)
             paths.fields.append((Field.RECORD, len(code) - 4))
             code += encode.store_area_immediate(layout.ENTRY + 4, what.word) + call(WORD)
-        code += _give_back(scratch) + _give_back(other) + encode.jump(0)
+        code += give_back(scratch) + give_back(other) + encode.jump(0)
         paths.backs.append((len(code) - 4, len(out)))
 
 
 def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
     """Tell which execution of the block it is."""
-    _load_execution(emitted, plan, scratch)
+    load_execution(emitted, plan.paths, plan.cell, scratch)
     plan.paths.code += encode.store_area(scratch, layout.ENTRY_TAG)
-
-
-def _load_execution(emitted: Emitted, plan: FilterPlan, to: int) -> None:
-    """Load which execution of the block it is."""
-    code = plan.paths.code
-    code += load_halfword(to, layout.COUNTERS + plan.cell * 8)
-    plan.paths.fields.append((Field.CELL, len(code) - 4))
-    if not emitted.tallied:
-        code += encode.lea_increment(to, 1)
-
-
-def call(how: int) -> bytes:
-    """Call what simulates or writes, with a stack of its own."""
-    out = encode.store_area(encode.RSP, layout.ENTRY_RSP) + encode.load_area(encode.RSP, layout.ENTRY_STACK)
-    return out + call_area(layout.RECORDERS[how]) + encode.load_area(encode.RSP, layout.ENTRY_RSP)
 
 
 def _borrowed(needed: int, turn: int) -> tuple[int, int]:
@@ -373,14 +296,6 @@ def _borrowed(needed: int, turn: int) -> tuple[int, int]:
     candidates = others(needed)
     at = turn * 5 % len(candidates)
     return candidates[at], candidates[at - 1]
-
-
-def _save(register: int) -> bytes:
-    return encode.store_area(register, layout.FILTER_SAVED + 8 * register)
-
-
-def _give_back(register: int) -> bytes:
-    return encode.load_area(register, layout.FILTER_SAVED + 8 * register)
 
 
 def _whole(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: int, other: int) -> None:
@@ -391,7 +306,7 @@ def _whole(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: in
 
 
 def _compare_absolute(
-    emitted: Emitted, paths: _Paths, cache: Lines, place: Place, size: int, scratch: int
+    emitted: Emitted, paths: Paths, cache: Lines, place: Place, size: int, scratch: int
 ) -> None:
     out, begin = emitted.code, len(paths.code)
     bits = -cache.line

@@ -17,12 +17,11 @@ from livepro.engines.stream.filtering import (
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
+from livepro.engines.translate.translator.x86_64.compiled.kernels.fetching import filter_fetch
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
-    LOAD,
     STORE,
     add_registers,
     add_segment,
-    advance,
     compute,
     in_area,
     lea,
@@ -31,6 +30,15 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.operands impor
     scale_bits,
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import known, place_of_access
+from livepro.engines.translate.translator.x86_64.compiled.kernels.slow_paths import (
+    ABOVE,
+    DIFFERENT,
+    given_back,
+    leave,
+    load_execution,
+    saved,
+    tell_area,
+)
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
     note,
     put,
@@ -45,9 +53,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     BYTES,
     BYTES_ACCESSED,
     CALL_ACCESS,
-    CALL_FULL,
     CODE_LINE,
-    CODE_MASK,
     COLD,
     DATA_LINE,
     DATA_MASK,
@@ -55,7 +61,6 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FINE,
     GIVE_FLAGS_BACK,
     HOLD_FLAGS,
-    IS_FULL,
     KILLS,
     LATEST,
     MODULE,
@@ -86,7 +91,6 @@ _PAGE, _PAGE_SHIFT, _FETCH, _PAGE_OF_CODE = PAGE, PAGE_SHIFT, FETCH, layout.PAGE
 _RCX, _RDX = 1, 2
 _CHUNK, _SPAN, _TAG_AT, _ENTRY_SIZE = layout.RECORD, SPAN_SHIFT - WITHIN_SHIFT, 8 + TAG_SHIFT // 8, 8 * ENTRY
 _TO_BORROW = 0xFFFF & ~(1 << 4 | 1 << 12)  # rsp and r12 take another byte as a base
-_DIFFERENT, _ABOVE = 0x85, 0x87
 
 
 @kernel
@@ -117,16 +121,6 @@ def plan_filtered(state, text, begin, offsets, shapes, n, facts, recorded, place
         state[USED] |= facts[row, REGISTERS_READ] | facts[row, REGISTERS_KILLED]
         places[MOST_WORDS + i, 0] = live
     return FINE
-
-
-@kernel
-def _saved(image, at, register):
-    return in_area(image, at, STORE, register, _SAVED + 8 * register)
-
-
-@kernel
-def _given_back(image, at, register):
-    return in_area(image, at, LOAD, register, _SAVED + 8 * register)
 
 
 @kernel
@@ -178,21 +172,6 @@ def _add_place(image, at, places, k, register):
 
 
 @kernel
-def _with_number(image, at, opcode, digit, offset, value):
-    """An instruction on a dword gs:[offset] and 32 bits; its digit is a part of its opcode."""
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, opcode, digit << 3 | 4, 0x25
-    write_32(image, at + 4, offset)
-    write_32(image, at + 8, value)
-    return at + 12
-
-
-@kernel
-def _compare_page(image, at, offset, page):
-    """cmp dword gs:[offset], imm32"""
-    return _with_number(image, at, 0x81, 7, offset, page)
-
-
-@kernel
 def _compare(image, at, register, value):
     """cmp r64, imm"""
     image[at], image[at + 2] = 0x48 | register >> 3, 0xF8 | register & 7
@@ -205,38 +184,14 @@ def _compare(image, at, register, value):
 
 
 @kernel
-def _leave(image, at, condition, to):
-    """jcc rel32, to an index"""
-    image[at], image[at + 1] = 0x0F, condition
-    write_32(image, at + 2, to - at - 6)
-    return at + 6
-
-
-@kernel
-def _tell(image, at, offset, value):
-    """mov dword gs:[offset], imm32"""
-    return _with_number(image, at, 0xC7, 0, offset, value)
-
-
-@kernel
-def _load_execution(state, image, at, fields, to, cell, tallied):
-    """Load which execution of the block it is: movzx r32, word gs:[cell]"""
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x40 | to >> 3 << 2, 0x0F, 0xB7
-    image[at + 4], image[at + 5] = 0x04 | (to & 7) << 3, 0x25
-    write_32(image, at + 6, cell)
-    note(state, fields, _CELL, at + 6)
-    return at + 10 if tallied else advance(image, at + 10, to, 1)
-
-
-@kernel
 def _simulate(state, image, at, pieces, bounds, fields, place, size, scratch, cell, tallied, back):
     """Have an access simulated, whose address is in the scratch register; goes back to an index."""
     at = in_area(image, at, STORE, scratch, _VALUE)
-    at = _tell(image, at, _ENTRY, state[ROWS])
+    at = tell_area(image, at, _ENTRY, state[ROWS])
     note(state, fields, _RECORD, at - 4)
-    at = _tell(image, at, _ENTRY + 4, place)
-    at = _tell(image, at, _SPAN_AT, size - 1)
-    at = _load_execution(state, image, at, fields, scratch, cell, tallied)
+    at = tell_area(image, at, _ENTRY + 4, place)
+    at = tell_area(image, at, _SPAN_AT, size - 1)
+    at = load_execution(state, image, at, fields, scratch, cell, tallied)
     at = in_area(image, at, STORE, scratch, _TAG)
     at = put(image, at, pieces, bounds, CALL_ACCESS)
     image[at] = 0xE9
@@ -271,92 +226,35 @@ def _filter_access(state, image, at, pieces, bounds, fields, places, k, scratch,
             if places[k, MOVES]:
                 note(state, fields, _NEGATED, at - 8)
             at = _compare_area(image, at, scratch, _DATA + (first & mask))
-            at = _leave(image, at, _DIFFERENT, begin)
+            at = leave(image, at, DIFFERENT, begin)
             if first == last:
                 break
             first = last
     else:
         if fs or absolute:
-            at = _saved(image, at, other)
+            at = saved(image, at, other)
             at = _address(state, image, at, fields, places, k, scratch, other)
             at = move(image, at, other, scratch)
             at = _and(image, at, scratch, mask)
             at = _load_first(image, at, scratch)
             at = add_registers(image, at, scratch, other)
-            at = _given_back(image, at, other)
+            at = given_back(image, at, other)
         else:
             at = compute(state, image, at, fields, places, k, scratch)
             at = _and(image, at, scratch, mask)
             at = _load_first(image, at, scratch)
             at = _add_place(image, at, places, k, scratch)
         at = _compare(image, at, scratch, line - size)
-        at = _leave(image, at, _ABOVE, begin)
+        at = leave(image, at, ABOVE, begin)
     cold = begin
     if fs:
-        cold = _saved(image, cold, other)
+        cold = saved(image, cold, other)
     cold = _address(state, image, cold, fields, places, k, scratch, other)
     if fs:
-        cold = _given_back(image, cold, other)
+        cold = given_back(image, cold, other)
     _simulate(
         state, image, cold, pieces, bounds, fields, places[k, WORD], size, scratch, cell, tallied, at,
     )  # fmt: skip
-    return at
-
-
-@kernel
-def _store_at(image, at, displacement, value):
-    """mov dword gs:[rcx + displacement], imm32"""
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0xC7, 0x41, displacement
-    write_32(image, at + 4, value)
-    return at + 8
-
-
-@kernel
-def _filter_fetch(state, image, at, pieces, bounds, fields, i, first, size, lines, cell, tallied):
-    """Have the fetch of instruction `i` written, of so many bytes at an address, if one of its `lines`, from
-    which on it is in others than the instruction before, is another one than its set used last."""
-    begin, bits, mask = state[COLD], -state[CODE_LINE], state[CODE_MASK]
-    last = (first + size - 1) & bits
-    line = lines & bits
-    while True:
-        at = _compare_page(image, at, _CODE + (line & mask) // state[CODE_LINE] * 4, line >> _PAGE_SHIFT)
-        note(state, fields, _NUMBER, at - 4)
-        at = _leave(image, at, _DIFFERENT, begin)
-        if line == last:
-            break
-        line = last
-    cold = _saved(image, begin, _RCX)
-    cold = _saved(image, cold, _RDX)
-    cold = in_area(image, cold, LOAD, _RCX, _CHUNK)
-    cold = _load_execution(state, image, cold, fields, _RDX, cell, tallied)
-    cold = _store_at(image, cold, 0, state[ROWS])
-    note(state, fields, _RECORD, cold - 4)
-    cold = _store_at(image, cold, 4, _FETCH | i)
-    cold = _store_at(image, cold, 8, first >> _PAGE_SHIFT)
-    note(state, fields, _NUMBER, cold - 4)
-    cold = _store_at(image, cold, 12, first & _PAGE - 1 | size - 1 << _SPAN)
-    image[cold], image[cold + 1], image[cold + 2] = 0x65, 0x66, 0x89  # mov word gs:[rcx + tag], dx
-    image[cold + 3], image[cold + 4] = 0x51, _TAG_AT
-    cold += 5
-    line = lines & bits
-    while True:
-        cold = _tell(image, cold, _CODE + (line & mask) // state[CODE_LINE] * 4, line >> _PAGE_SHIFT)
-        note(state, fields, _NUMBER, cold - 4)
-        if line == last:
-            break
-        line = last
-    cold = advance(image, cold, _RCX, _ENTRY_SIZE)
-    cold = in_area(image, cold, STORE, _RCX, _CHUNK)
-    cold = put(image, cold, pieces, bounds, IS_FULL)
-    cold = _given_back(image, cold, _RDX)
-    cold = _given_back(image, cold, _RCX)
-    cold = _leave(image, cold, _DIFFERENT, at)
-    cold = put(image, cold, pieces, bounds, CALL_FULL)
-    image[cold] = 0xE9
-    write_32(image, cold + 1, at - cold - 5)
-    cold += 5
-    state[BYTES] += cold - begin
-    state[COLD] = cold
     return at
 
 
@@ -396,17 +294,17 @@ def filter_before(
     if saves:
         at = put(image, at, pieces, bounds, HOLD_FLAGS if holds else SAVE_FLAGS)
     if fetches:
-        at = _filter_fetch(
+        at = filter_fetch(
             state, image, at, pieces, bounds, fields, i, first, end - first, lines, cell, tallied
         )
         state[LATEST] = (end - 1) & bits
     if here < told:
-        at = _saved(image, at, scratch)
+        at = saved(image, at, scratch)
         for k in range(here, told):
             at = _filter_access(
                 state, image, at, pieces, bounds, fields, places, k, scratch, other, cell, tallied
             )
-        at = _given_back(image, at, scratch)
+        at = given_back(image, at, scratch)
     if saves:
         at = put(image, at, pieces, bounds, RELEASE_FLAGS if holds else GIVE_FLAGS_BACK)
     return at
