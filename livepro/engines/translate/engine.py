@@ -85,7 +85,7 @@ class TranslateEngine(Engine):
         metered = options.region is not None and options.region.metered
         self.countdown = countdown = self._count_down(metered=metered)
         self.table = table = ThreadTable()
-        self.pc = pc = ProgramCounter(isa)
+        self.pc = pc = ProgramCounter(isa, backend)
         self.calls = calls = TargetCalls(isa, backend)
         self.deferral = deferral = Deferral(isa, tracer)
         self.stops = stops = StopQueue(tracer, deferral)

@@ -35,7 +35,8 @@ REP_ITERATIONS = 0x40
 SITE = 0x50
 """The slot of the block whose indirect branch was looked up last."""
 OWN = 0x58
-"""The program's own value of the general register that leads to the area, where that is one."""
+"""The program's own value of the general register that leads to the area, where that is one, or that is lent
+while events are recorded."""
 NOWHERE = 0xFFFF_FFFF
 """No slot: the lookup behind a return from a signal handler."""
 RESUMED = 0x70
@@ -45,6 +46,8 @@ FRAME_AT = 0x60
 DEFERRING = 0x68
 """Not 0 while signals are kept from the thread, which then has to stop at system calls; a
 return from a signal handler sets it to 0, as it sets the signal mask."""
+LENDS = 0x78
+"""Not 0 if the thread's copies are lent a general register for where its next record begins, on x86-64."""
 BUDGET = 0x80
 """Instructions that blocks may execute before they stop (`budget`)."""
 SUPPLY = 0x88

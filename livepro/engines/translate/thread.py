@@ -52,7 +52,8 @@ class TranslatedThread:
     is the block whose counter slot, and which of its executions, it was last found in, and how many of
     the block's instructions it had executed then. `led_to` is the cache address that it has been put at and
     is yet to go on from (0: none). `taking` is a signal that it was let go on with and may not have taken yet
-    (0: none). `trace` is its event stream (None: it is not recorded).
+    (0: none). `trace` is its event stream (None: it is not recorded); `lends` says whether its copies are
+    lent a register for that.
     """
 
     __slots__ = (
@@ -69,6 +70,7 @@ class TranslatedThread:
         "furthest",
         "held",
         "led_to",
+        "lends",
         "mask",
         "mode",
         "native",
@@ -117,6 +119,7 @@ class TranslatedThread:
         self.led_to = 0
         self.taking = 0
         self.repeating = b""
+        self.lends = False
         self.within: Fragment | None = None
         self.trace: TranslateTrace | FilteredTrace | RepeatedTrace | None = None
 

@@ -124,7 +124,7 @@ class TranslateHoming:
         if target is None and trapped:
             target = self._stopped(space, at, registers, words)
         elif target is None:
-            target = self._at_boundary(space, at, registers)
+            target = self._at_boundary(space, at, registers, words)
         if target is None and faulted:
             target = self._failed(space, at, registers, words)
         if target is None:
@@ -135,7 +135,7 @@ class TranslateHoming:
         setattr(registers, name, target)  # a stop that only asked for something: it goes on behind
         return False
 
-    def _at_boundary(self, space: CodeCache, at: int, registers: Any) -> int | None:
+    def _at_boundary(self, space: CodeCache, at: int, registers: Any, words: Any) -> int | None:
         """The program's address of a thread that is at a boundary, or at a stop that it has not run into."""
         block = self._fragment(space, at)
         if block is not None:
@@ -144,7 +144,7 @@ class TranslateHoming:
             behind = block.details.behind_syscall.get(within)
             if behind is not None:
                 target = source.pc + source.offsets[behind]
-                self._backend.behind_syscall(registers, target)
+                self._behind_syscall(registers, target, words)
                 return target
             index = boundaries(block).get(within)
             if index is None:
@@ -155,9 +155,14 @@ class TranslateHoming:
             place = pinned.locate(at)
             if place is not None:
                 if place.behind_syscall:
-                    self._backend.behind_syscall(registers, place.pc)
+                    self._behind_syscall(registers, place.pc, words)
                 return place.pc
         return None
+
+    def _behind_syscall(self, registers: Any, pc: int, words: Any) -> None:
+        self._backend.behind_syscall(registers, pc)
+        if words is not None:
+            self._backend.keep_own(registers, words)
 
     def _stopped(self, space: CodeCache, at: int, registers: Any, words: Any) -> int | None:
         """Where a thread that has run into the stop at `at` goes on: in the program, or behind the stop."""
@@ -173,12 +178,13 @@ class TranslateHoming:
         if isinstance(stop, SupersededStop | RegionStop):
             return stop.pc
         if isinstance(stop, PinnedStop):
-            self._backend.behind_syscall(registers, stop.pc)
+            self._behind_syscall(registers, stop.pc, words)
             return stop.pc
         if isinstance(stop, ChunkStop):  # registers are borrowed
             if words is None:
                 raise RuntimeError("a thread without an area has a chunk of records")
             words[layout.RECORD // 8] = _UNREAD
+            self._backend.lend(registers, words)
             return stop.resume
         source = stop.block.source
         if isinstance(stop, ChangedStop):

@@ -113,6 +113,8 @@ class ThreadLives:
             self._attacher.open_foreseen(state)
             if self._attacher.take(state):
                 backend.enter_area(thread.tid, address, state.words)
+                if state.lends:
+                    self._pc.lead_on(state, self._pc.of(thread.tid))
                 return True
         pc = self._pc.of(thread.tid)
         place = space.memory.locate(pc)
@@ -142,6 +144,8 @@ class ThreadLives:
             from livepro.engines.translate.counting.recorded import TranslateTrace
             from livepro.engines.translate.counting.repeated import RepeatedTrace
 
+            state.lends = state.space.emitter.lends
+            state.words[layout.LENDS // 8] = state.lends
             asked, words = (recorder, stream), (state.words, self._isa)
             if recorder.filter is None:
                 state.trace = TranslateTrace(*asked, recording.blocks, *words)

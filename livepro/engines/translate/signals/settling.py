@@ -116,6 +116,7 @@ class StateTranslation:
                 info.address = place.pc
         if place.behind_syscall:
             self._backend.behind_syscall(registers, place.pc)
+            self._backend.keep_own(registers, state.words)
         self._ledger.record_partial(state, block, place.executed, counted=place.counted)
         if place.entered and state.held is not None:
             state.frame = (pc, place.pc)
@@ -149,6 +150,7 @@ class StateTranslation:
             return False
         if isinstance(stop, ChunkStop):
             self._runner.chunk_full(state, stop)
+            self._backend.lend(registers, state.words)
             setattr(registers, self._isa.registers.pc, stop.resume)
             return False
         if isinstance(stop, NativeStop):

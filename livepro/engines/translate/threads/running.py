@@ -162,6 +162,7 @@ class ThreadRunner:
         block = stop.block
         registers = state.thread.registers()
         self._backend.behind_syscall(registers, stop.pc)
+        self._backend.keep_own(registers, state.words)
         state.thread.set_registers(registers)
         behind = self._room.in_force(state, block, stop.index, stop.resume)
         if behind is not None:
@@ -248,13 +249,13 @@ class ThreadRunner:
         """The same for a thread whose share of a region, if it has one, has been looked at."""
         tid = state.thread.tid
         if self._tracer.leaving:
-            self._pc.lead(tid, address)
+            self._pc.lead_on(state, address)
             state.mode = Mode.RUNNING
             self._detaching().part_here(state)
             return
         state.mode = Mode.RUNNING
         state.led_to = address
-        self._pc.lead(tid, address)
+        self._pc.lead_on(state, address)
         if ptrace.raw(ptrace.PTRACE_CONT, tid, None, None) == -1:
             failed(tid)
         state.led_to = 0

@@ -93,9 +93,9 @@ class SyscallMonitor:
         number &= 0xFFFF_FFFF  # an int
         others = (process for process, _ in self._unaltered.values())
         early = self._tracer.to_be_taken(thread.process) or thread.process in others
-        if early or not self._backend.enters_handlers:
-            # A thread that is not watched yet must not enter a handler in the cache; and who makes the
-            # call as it is must not be told of one, nor have one forgotten.
+        if early or state.lends or not self._backend.enters_handlers:
+            # A thread that is not watched yet must not enter a handler in the cache, nor one that is lent a
+            # register; and who makes the call as it is must not be told of one, nor have one forgotten.
             wanted = None
             if number == signal.SIGTRAP:
                 wanted = thread.read(action, ACTION_SIZE) if action else b""

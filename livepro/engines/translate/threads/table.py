@@ -10,11 +10,14 @@ import numpy.typing as npt
 from livepro.engines.recording import ThreadTally
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.thread import Mode, TranslatedThread
+from livepro.engines.translate.translator.backend import Backend
 from livepro.isa.access import ALL_64
 from livepro.isa.base import Isa
 from livepro.linux import proc, ptrace
 from livepro.tracee import TracedProcess
 from livepro.tracee.stops import failed
+
+_LOOKED_AT = 16  # bytes: more than the longest instruction has
 
 
 class ThreadTable:
@@ -94,7 +97,8 @@ class ProgramCounter:
     """Reads and writes the program counters of stopped threads. `advance` is how far one is behind a
     breakpoint that the thread has run into (bytes)."""
 
-    def __init__(self, isa: Isa) -> None:
+    def __init__(self, isa: Isa, backend: Backend) -> None:
+        self._backend = backend
         layout = isa.registers
         arguments = layout.pc_user_offset, layout.structure, layout.pc
         self._read = ptrace.program_counter_reader(*arguments)
@@ -107,6 +111,14 @@ class ProgramCounter:
         if pc == -1:
             failed(tid)  # else it is indeed there
         return pc & ALL_64
+
+    def lead_on(self, state: TranslatedThread, address: int) -> bool:
+        """The same within a code cache, for a thread that has its own registers but for one that it may be
+        lent."""
+        if state.lends:
+            code = state.thread.read(address, _LOOKED_AT)
+            self._backend.lead(state.thread.tid, state.words, code)
+        return self.lead(state.thread.tid, address)
 
     def lead(self, tid: int, address: int) -> bool:
         """Have a stopped thread run on from an address. False if it has been killed; raises OSError if it

@@ -125,6 +125,10 @@ class Emitter(Protocol):
         """Whether all executions of copies are recorded, with all that they access."""
 
     @property
+    def lends(self) -> bool:
+        """Whether copies that record are lent a general register (`layout.LENDS`)."""
+
+    @property
     def filter(self) -> Filter | None:
         """What of that is left out (None: none of it)."""
 
@@ -309,6 +313,17 @@ class Backend(Protocol):
 
     def let_go(self, tid: int, registers: Any) -> None:
         """Set the registers of a child that ran in a copy of the cache and will not be followed."""
+
+    def lead(self, tid: int, words: Words, code: bytes) -> None:
+        """A stopped thread goes on from `code` in a cache, its registers being its own there but for one that
+        it may be lent (`layout.LENDS`): lend it that."""
+
+    def lend(self, registers: Any, words: Words) -> None:
+        """The same by its registers, within a copy."""
+
+    def keep_own(self, registers: Any, words: Words) -> None:
+        """A thread is right behind a system call, which has overwritten the register that it may be lent:
+        keep that for it."""
 
     def branch_target(self, tid: int) -> int:
         """Where the indirect branch leads that has just missed the lookup table."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from livepro.engines.translate.translator.aarch64 import encode, machine
 from livepro.engines.translate.translator.aarch64.coherence import check_processor, synchronise
 from livepro.engines.translate.translator.aarch64.emitter import Emitter
 from livepro.engines.translate.translator.aarch64.rollforward import roll_forward
 from livepro.engines.translate.translator.aarch64.source import Reader, Text
-from livepro.engines.translate.translator.backend import JumpTable
+from livepro.engines.translate.translator.backend import JumpTable, Words
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.source import SourceBlock
 
@@ -58,6 +60,15 @@ class AArch64:
     def jump_table(self, block: SourceBlock) -> JumpTable | None:
         """None: branches by tables are looked up."""
         return None
+
+    def lead(self, tid: int, words: Words, code: bytes) -> None:
+        """No copy that records is lent a register."""
+
+    def lend(self, registers: Any, words: Words) -> None:
+        """See `lead`."""
+
+    def keep_own(self, registers: Any, words: Words) -> None:
+        """See `lead`."""
 
     def table_stub(self, table: JumpTable, entry: int) -> tuple[bytes, int]:
         """There is none."""

@@ -7,6 +7,7 @@ from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64 import encode, machine
 from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
+from livepro.engines.translate.translator.x86_64.events import lending
 from livepro.engines.translate.translator.x86_64.rollforward import roll_forward
 from livepro.engines.translate.translator.x86_64.source import Reader, Text
 from livepro.engines.translate.translator.x86_64.tables import jump_table, table_stub
@@ -42,6 +43,9 @@ class X86_64:
     enter_area = staticmethod(machine.enter_area)
     set_own = staticmethod(machine.set_own)
     let_go = staticmethod(machine.let_go)
+    lead = staticmethod(lending.lead)
+    lend = staticmethod(lending.lend)
+    keep_own = staticmethod(lending.keep)
     branch_target = staticmethod(machine.branch_target)
     missed_target = staticmethod(machine.missed_target)
     area_of = staticmethod(machine.area_of)

@@ -23,6 +23,7 @@ from livepro.engines.translate.translator.x86_64.counter import (
     SAVE_RCX,
     CounterEmitter,
 )
+from livepro.engines.translate.translator.x86_64.events.lending import BACK, KEEP
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
 from livepro.engines.translate.translator.x86_64.refilling import Refilling
 from livepro.engines.translate.translator.x86_64.relocation import load_target, push_return, relocated
@@ -84,6 +85,11 @@ class Emitter(CounterEmitter):
         return recording is not None and recording.first and recording.every
 
     @property
+    def lends(self) -> bool:
+        """See `Emitter`."""
+        return self.recording is not None and self.recording.lends
+
+    @property
     def filter(self) -> Filter | None:
         """See `Emitter`."""
         return self._filter
@@ -134,8 +140,10 @@ class Emitter(CounterEmitter):
             counter, borrows = _BEFORE_ALL, 16
         else:
             counter, borrows = self._place_counter(emitted, block, live_out)
+        owning: Mapping[int, bool] = {}
         if recording is not None:
             special = sorted({*special, *recording.places(plan)})
+            owning = recording.owning(plan)
         if check is Check.ENTRY:
             # In an aligned word, so that it can be made to do nothing while threads run there
             # (SDM vol. 3, 9.1.1); one instruction, with what is in front.
@@ -192,25 +200,25 @@ class Emitter(CounterEmitter):
                 branch_by_table(emitted, table, stubs, len(facts_of))
                 start = offsets[-1]
                 break
-            if facts.simple:
+            if facts.simple and index not in owning:
                 continue
             kind = facts.kind
             before = number
             if facts.number != -2:
                 number = facts.number
-            if kind is Kind.PLAIN:
+            if kind is Kind.PLAIN and index not in owning:
                 continue
             start = offsets[index + 1]
             encoding = code[here:start]
-            if kind is Kind.RELATIVE:
+            if kind is Kind.PLAIN:
+                out += encoding
+            elif kind is Kind.RELATIVE:
                 if not relocated(emitted, encoding, facts.displacement, block.pc + start, at):
                     self._native(emitted, index)
             elif kind is Kind.REP:
                 repeat(emitted, encoding, index)
-                if recording is not None:
-                    recording.behind(emitted, plan, index)
             elif kind is Kind.SYSCALL:
-                if block.leaves and start == offsets[-1]:
+                if block.leaves and start == offsets[-1] and not self.lends:
                     return_from_signal(emitted, block.end)
                 else:
                     self._system_call(emitted, index, before, block.pc + start)
@@ -218,7 +226,10 @@ class Emitter(CounterEmitter):
             elif kind is Kind.NATIVE:
                 self._native(emitted, index)
             else:
-                self._terminator(emitted, block, facts, encoding, at, slot, counts=counter == -1)
+                again = BACK if index in owning else b""
+                self._terminator(emitted, block, facts, encoding, at, slot, again, counts=counter == -1)
+            if recording is not None and kind <= Kind.REP:
+                recording.behind(emitted, plan, index)
             runs.append((index + 1, len(out)))
         out += code[start : offsets[-1]]
         if recording is not None:
@@ -282,6 +293,8 @@ class Emitter(CounterEmitter):
         out += encode.SYSCALL
         # The instruction leaves its return address in rcx: it must be the program's.
         emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
+        if self.lends:
+            out += KEEP + BACK
         out += encode.move_absolute(encode.RCX, end)
         emitted.fields.append((Field.ADDRESS, len(out) - 8))
 
@@ -293,6 +306,7 @@ class Emitter(CounterEmitter):
         encoding: bytes,
         at: int,
         slot: int,
+        again: bytes,
         *,
         counts: bool,
     ) -> None:
@@ -316,7 +330,7 @@ class Emitter(CounterEmitter):
             emitted.falls = block.target
             emitted.returns_to = block.end
         else:
-            self._indirect(emitted, block, facts, encoding, at, slot, counts=counts)
+            self._indirect(emitted, block, facts, encoding, at, slot, again, counts=counts)
 
     @staticmethod
     def padding(at: int, before: int) -> bytes:
@@ -333,11 +347,12 @@ class Emitter(CounterEmitter):
         encoding: bytes,
         at: int,
         slot: int,
+        again: bytes,
         *,
         counts: bool,
     ) -> None:
-        """Load the target into rax and look it up. The table leads to a landing
-        that checks rax and gives rax and rcx back, or to a stop."""
+        """Load the target into rax (and then do what is done `again`) and look it up. The table leads to a
+        landing that checks rax and gives rax and rcx back, or to a stop."""
         out = emitted.code
         out += SAVE_RAX
         out += SAVE_RCX
@@ -351,6 +366,7 @@ class Emitter(CounterEmitter):
                 out += encode.adjust_rsp(facts.immediate)
         else:
             load_target(emitted, encoding, facts, block.end, at)
+            out += again
             if facts.kind is Kind.INDIRECT_CALL:
                 emitted.borrowed = {len(out): 0}
                 # A call to no canonical address faults before it pushes.

@@ -6,6 +6,7 @@ from typing import Any
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
+from livepro.engines.translate.translator.x86_64.events import lending
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
 from livepro.isa.x86_64.registers import Registers
 from livepro.linux import ptrace
@@ -55,7 +56,9 @@ def stepped(info: ptrace.SignalInfo | None) -> bool:
 
 
 def enter_area(tid: int, area: int, words: Words, *, inherited: bool = False) -> int:
-    """Let gs lead to a thread's area; returns the program's own gs base."""
+    """Let gs lead to a thread's area, and lend a register if that is recorded; returns the program's own gs
+    base."""
+    lending.enter(tid, words)
     own = 0 if inherited else ptrace.peek_user(tid, _AREA_BASE)
     ptrace.poke_user(tid, _AREA_BASE, area)
     return own
@@ -66,6 +69,7 @@ def set_own(tid: int, registers: Any, words: Words, own: int) -> None:
 
     PTRACE_SETREGS does not set a gs base that was 0 here; PTRACE_POKEUSER does.
     """
+    lending.give_back(registers, words)
     ptrace.set_registers(tid, registers)
     ptrace.poke_user(tid, _AREA_BASE, own)
 

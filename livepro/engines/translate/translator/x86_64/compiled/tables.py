@@ -70,10 +70,10 @@ STATE_SIZE = 39
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
-ROOM_PLAIN, ROOM_RECORDED, ROOM_FILTERED = CHAIN * 2048, CHAIN * 8192, CHAIN * 10240
+ROOM_PLAIN, ROOM_RECORDED, ROOM_FILTERED = CHAIN * 2048, CHAIN * 10240, CHAIN * 10240
 """Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
-`MOST_WORDS` words of a record, which take 82 each, or accesses that are filtered, which take 132, and a slow
-path of 140."""
+`MOST_WORDS` words of a record, which take 82 each, and 27 for each instruction that needs the register that
+is lent, or accesses that are filtered, which take 132, and a slow path of 140."""
 
 FIELDS_OF_BLOCK = 5 * 64 + 4 * 16 + 8
 """Fields of a block, at most: five of each access, four of each line that is fetched."""
@@ -105,7 +105,9 @@ SAVE_FLAGS, GIVE_FLAGS_BACK, HOLD_FLAGS, RELEASE_FLAGS = range(FULL + 3, FULL + 
 """Save flags, and give them back; the same, and have them in rax meanwhile."""
 CALL_ACCESS, CALL_FULL, IS_FULL = range(FULL + 7, FULL + 10)
 """Have an access simulated; stop, as the chunk is full; see whether it is."""
-PADDING = FULL + 10
+SEE_FULL = FULL + 10
+"""Ask whether a thread's chunk of records is full, where flags need not be kept."""
+PADDING = FULL + 11
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 

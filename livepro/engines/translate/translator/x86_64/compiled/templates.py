@@ -20,6 +20,7 @@ from livepro.engines.translate.translator.x86_64.events.encodings import IS_FULL
 from livepro.engines.translate.translator.x86_64.events.entries import ACCESS
 from livepro.engines.translate.translator.x86_64.events.entries import FULL as STOP
 from livepro.engines.translate.translator.x86_64.events.recording import CHECK_FULL
+from livepro.engines.translate.translator.x86_64.events.recording import IS_FULL as SEE_FULL
 from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     GIVE_FLAGS_BACK,
     HOLD_FLAGS,
@@ -49,6 +50,7 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         CHECK_FULL,
         *(allowed(0).code, asking(0)[0]),
         *(SAVE_FLAGS, GIVE_FLAGS_BACK, HOLD_FLAGS, RELEASE_FLAGS, call(ACCESS), call(STOP), IS_FULL),
+        SEE_FULL,
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -11,7 +11,7 @@ Accesses that are no single plain one are all written, behind the lines of data 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
@@ -91,6 +91,8 @@ class Filtering:
     """Whether a block is counted at its start."""
     every = True
     """Whether all blocks are recorded."""
+    lends = False
+    """Whether copies are lent a register all the time."""
 
     def __init__(self, blocks: StreamBlocks, filter: Filter) -> None:
         self.blocks = blocks
@@ -166,6 +168,11 @@ class Filtering:
     def places(plan: FilterPlan) -> set[int]:
         """The instructions that something is emitted for."""
         return {*plan.fetches, *plan.checked, *plan.before, *plan.behind, *plan.stepped}
+
+    @staticmethod
+    def owning(plan: FilterPlan) -> Mapping[int, bool]:
+        """The instructions that need the program's own value in a register that is lent."""
+        return {}
 
     def begin(self, emitted: Emitted, plan: FilterPlan, block: SourceBlock, cell: int) -> None:
         """Nothing is done at a block's start."""

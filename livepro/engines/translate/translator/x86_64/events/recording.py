@@ -1,10 +1,10 @@
 """Emits what records a block's execution and the addresses that it accesses.
 
-A thread writes records (`livepro.engines.stream`) behind one another into its area; a word there says
-where the next begins. A block's record is begun, and room made for all of its words, at the block's
-start: so a thread that leaves the block early has it as its last record. What can be computed there
-is: addresses whose registers nothing in the block has changed before, but by constants. The others are
-computed right before their instructions. Flags are left alone.
+A thread writes records (`livepro.engines.stream`) behind one another into its area; a register that it is
+lent (`lending`) says where the next begins. A block's record is begun, and room made for all of its words, at
+the block's start: so a thread that leaves the block early has it as its last record. What can be computed
+there is: addresses whose registers nothing in the block has changed before, but by constants. The others are
+computed right before their instructions. Flags are left alone, but where the block overwrites them all.
 
 Where accesses cannot be told by a few instructions (gathers, XSAVE ...) the instruction stops, and the
 tracer fills its words in as it steps it.
@@ -13,7 +13,7 @@ tracer fills its words in as it steps it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,19 +37,23 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
     read_fs,
     store_indirect,
 )
-from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
+from livepro.engines.translate.translator.x86_64.events.lending import BACK, KEEP, LENT, OWN
+from livepro.engines.translate.translator.x86_64.facts import ALL, Facts, Kind
 
 CHECK_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2) + b"\xe3\x03" + encode.STOP_IN_NOP
 """movzx ecx, byte gs:[RECORD + 2]: 0 when the next record would begin behind the chunk; jrcxz +3: to the stop
 in the nop behind (see `encode.JUMP_INTO_NOP`)."""
-AT_START = 0xFFFF & ~(1 << encode.RSP | 1 << encode.RCX | 1 << 12)
-"""A mask of the registers of which one is borrowed at a block's start, besides rcx."""
+IS_FULL = b"\x41\xf7\xc3\x00\x00\xff\x00\x74\x03" + encode.STOP_IN_NOP
+"""test r11d, 0xff0000; jz +3: the same where flags need not be kept."""
+AT_START = 0xFFFF & ~(1 << encode.RSP | 1 << LENT | 1 << 12)
+"""A mask of the registers of which one is borrowed at a block's start."""
 FARTHEST = 1 << 20
 """By how much a register may have moved, for an address to be told in terms of what it was."""
 
 _WRITES = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _CALLS = frozenset((Mnemonic.SYSCALL, Mnemonic.INT))
 _SEGMENT_BASE = _CALLS | {Mnemonic.WRFSBASE, Mnemonic.LFS}
+_COPIED = frozenset((Kind.PLAIN, Kind.RELATIVE, Kind.INDIRECT_JUMP, Kind.INDIRECT_CALL))
 _INFO = InstructionInfoFactory()
 
 
@@ -106,7 +110,8 @@ def effects_of(code: bytes) -> Effects:
 class Plan(NamedTuple):
     """What is recorded of a block: its number, the words of its record, places computed at its start,
     and before and behind each instruction (by index); `stepped` are instructions whose words the tracer
-    fills in."""
+    fills in. `owning` are those that need the program's own value in the register that is lent, and whether
+    they write it. `dead`: whether flags need not be kept at its start."""
 
     number: int
     words: int
@@ -114,6 +119,8 @@ class Plan(NamedTuple):
     before: dict[int, list[Place | Mask]]
     behind: dict[int, list[Place]]
     stepped: frozenset[int]
+    owning: dict[int, bool]
+    dead: bool
 
 
 class Recording:
@@ -126,6 +133,13 @@ class Recording:
         self.blocks = blocks
         self.every = every
         """Whether all blocks are recorded; if not, those with repeated instructions are."""
+        self._taken = b"" if every else KEEP + BACK
+        self._given = b"" if every else OWN
+
+    @property
+    def lends(self) -> bool:
+        """Whether copies are lent a register all the time."""
+        return self.every
 
     def wants(self, block: SourceBlock) -> bool:
         """See `Records`."""
@@ -145,6 +159,7 @@ class Recording:
         before: dict[int, list[Place | Mask]] = {}
         behind: dict[int, list[Place]] = {}
         stepped = set()
+        owning: dict[int, bool] = {}
         moved = dict.fromkeys(range(16), 0)
         needed = 0  # registers that addresses told early need
         lost = 0  # registers of which it is not known by how much they have changed
@@ -163,7 +178,8 @@ class Recording:
                     places = ([], [])
                 for place in places[0]:
                     shifted = None
-                    if isinstance(place, Place) and not (place.registers & lost or (called and place.fs)):
+                    kept = isinstance(place, Place) and not place.registers & (lost | 1 << LENT)
+                    if isinstance(place, Place) and kept and not (called and place.fs):
                         shifted = _shifted(place, moved)
                     if shifted is None or not AT_START & ~(needed | shifted.registers):  # none to borrow
                         before.setdefault(index, []).append(place)
@@ -173,85 +189,86 @@ class Recording:
                 if places[1]:
                     behind[index] = places[1]
             effects = effects_of(encoding)
+            if self.lends and index not in stepped and mentions(facts) and facts.kind in _COPIED:
+                owning[index] = bool(effects.written >> LENT & 1) or effects.moved == LENT
             lost |= effects.written
             called |= effects.segment
             if effects.moved >= 0:
                 moved[effects.moved] += effects.by
                 if not -FARTHEST < moved[effects.moved] < FARTHEST:
                     lost |= 1 << effects.moved
-        return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped))
+        dead = flags_are_dead(block)
+        return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped), owning, dead)
 
     @staticmethod
     def places(plan: Plan) -> set[int]:
         """The instructions that something is emitted for."""
-        return {*plan.before, *plan.behind, *plan.stepped}
+        return {*plan.before, *plan.behind, *plan.stepped, *plan.owning}
+
+    @staticmethod
+    def owning(plan: Plan) -> Mapping[int, bool]:
+        """The instructions that need the program's own value in the register that is lent."""
+        return plan.owning
 
     # -- emission
 
-    @staticmethod
-    def begin(emitted: Emitted, plan: Plan, block: SourceBlock, cell: int) -> None:
+    def begin(self, emitted: Emitted, plan: Plan, block: SourceBlock, cell: int) -> None:
         """Begin a block's record, and count the block in `cell`."""
         out = emitted.code
-        free = free_at_start(block)
-        needed = 0
-        for place in plan.early:
-            needed |= place.registers
-        pointer, value = encode.RCX, encode.RAX
-        spilled = [pointer]
-        out += encode.store_area(pointer, layout.SPILL[1])
+        out += self._taken
+        value, spilled = -1, False
         if plan.early:
+            needed = 0
+            for place in plan.early:
+                needed |= place.registers
+            free = free_at_start(block)
             candidates = [n for n in range(16) if (AT_START & ~needed) >> n & 1]
             frees = [n for n in candidates if free >> n & 1]
-            value = (frees or candidates)[0]
-            if not frees:
-                out += encode.store_area(value, layout.SPILL[0])
-                spilled.append(value)
-            for place in plan.early:
-                if place.registers >> pointer & 1:
-                    compute(out, emitted.fields, place, value)
-                    if place.fs:
-                        out += read_fs(pointer) + add_registers(value, pointer)
-                    out += encode.load_area(pointer, layout.RECORD)
-                    out += store_indirect(value, pointer, 8 * place.word)
-                    out += encode.load_area(pointer, layout.SPILL[1])
-        out += encode.load_area(pointer, layout.RECORD)
-        out += store_indirect_immediate(pointer, plan.number)
+            value, spilled = (frees or candidates)[0], not frees
+        if spilled:
+            out += encode.store_area(value, layout.SPILL[0])
+        out += store_indirect_immediate(LENT, plan.number)
         emitted.fields.append((Field.RECORD, len(out) - 4))
         for place in plan.early:
-            if place.registers >> pointer & 1:
-                continue
-            compute(out, emitted.fields, place, value)
-            if place.fs:
-                out += (
-                    read_fs(pointer)
-                    + add_registers(value, pointer)
-                    + encode.load_area(pointer, layout.RECORD)
-                )
-            out += store_indirect(value, pointer, 8 * place.word)
-        if len(spilled) > 1:
+            self._tell(emitted, place, value, place.word)
+        if spilled:
             out += encode.load_area(value, layout.SPILL[0])
-        out += _advance(pointer, 8 * plan.words)
-        out += encode.store_area(pointer, layout.RECORD)
+        out += encode.lea_increment(LENT, 8 * plan.words)
+        out += encode.store_area(LENT, layout.RECORD)
         emitted.recorded = len(out)
-        out += CHECK_FULL
-        emitted.full = (len(out) - 1, len(out))
         offset = layout.COUNTERS + cell * 8
-        out += encode.load_area(pointer, offset)
-        emitted.fields.append((Field.CELL, len(out) - 4))
-        out += encode.lea_increment(pointer, 1)
-        out += encode.store_area(pointer, offset)
-        emitted.fields.append((Field.CELL, len(out) - 4))
-        emitted.tallied = len(out)
-        out += encode.load_area(pointer, layout.SPILL[1])
+        if plan.dead:
+            out += IS_FULL
+            emitted.full = (len(out) - 1, len(out))
+            out += encode.increment_area(offset)
+            emitted.fields.append((Field.CELL, len(out) - 4))
+            emitted.tallied = len(out)
+        else:
+            out += encode.store_area(encode.RCX, layout.SPILL[1])
+            out += CHECK_FULL
+            emitted.full = (len(out) - 1, len(out))
+            out += encode.load_area(encode.RCX, offset)
+            emitted.fields.append((Field.CELL, len(out) - 4))
+            out += encode.lea_increment(encode.RCX, 1)
+            out += encode.store_area(encode.RCX, offset)
+            emitted.fields.append((Field.CELL, len(out) - 4))
+            emitted.tallied = len(out)
+            out += encode.load_area(encode.RCX, layout.SPILL[1])
+        out += self._given
         emitted.counted = len(out)
 
     def before(self, emitted: Emitted, plan: Plan, block: SourceBlock, index: int) -> None:
-        """Record what is known in front of instruction `index`, and not before."""
+        """Record what is known in front of instruction `index`, and not before; it then has the register
+        that is lent if it needs it."""
         if index in plan.before:
             self._add(emitted, plan, plan.before[index])
+        if index in plan.owning:
+            emitted.code += OWN
 
     def behind(self, emitted: Emitted, plan: Plan, index: int) -> None:
-        """Record what is known behind instruction `index`."""
+        """Take the register that is lent back behind instruction `index`, and record what is known then."""
+        if index in plan.owning:
+            emitted.code += KEEP + BACK if plan.owning[index] else BACK
         if index in plan.behind:
             self._add(emitted, plan, plan.behind[index])
 
@@ -259,26 +276,56 @@ class Recording:
     def end(emitted: Emitted, plan: Plan) -> None:
         """Nothing is left to do."""
 
-    @staticmethod
-    def _add(emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
+    def _add(self, emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
         """Put words into the record that was begun at the block's start."""
         out = emitted.code
-        needed = 0
+        needed = 1 << LENT
         for place in places:
             if isinstance(place, Place):
                 needed |= place.registers
-        pointer, value = others(needed)[:2]
-        out += encode.store_area(value, layout.SPILL[0]) + encode.store_area(pointer, layout.SPILL[1])
+        value = others(needed)[0]
+        out += self._taken
+        out += encode.store_area(value, layout.SPILL[0])
         for place in places:
             if isinstance(place, Mask):
                 out += move_mask(value, place.register)
+                out += store_indirect(value, LENT, 8 * (place.word - plan.words))
             else:
-                compute(out, emitted.fields, place, value)
-                if place.fs:
-                    out += read_fs(pointer) + add_registers(value, pointer)
-            out += encode.load_area(pointer, layout.RECORD)
-            out += store_indirect(value, pointer, 8 * (place.word - plan.words))
-        out += encode.load_area(pointer, layout.SPILL[1]) + encode.load_area(value, layout.SPILL[0])
+                self._tell(emitted, place, value, place.word - plan.words)
+        out += encode.load_area(value, layout.SPILL[0])
+        out += self._given
+
+    @staticmethod
+    def _tell(emitted: Emitted, place: Place, value: int, word: int) -> None:
+        """Compute a place in register `value` and write it, so many words from where the register that is
+        lent says."""
+        out = emitted.code
+        owning = place.registers >> LENT & 1
+        if owning:
+            out += OWN
+        compute(out, emitted.fields, place, value)
+        if place.fs:
+            out += read_fs(LENT) + add_registers(value, LENT)
+        if owning or place.fs:
+            out += BACK
+        out += store_indirect(value, LENT, 8 * word)
+
+
+def mentions(facts: Facts) -> bool:
+    """Whether an instruction mentions the register that is lent."""
+    return bool((facts.registers_read | facts.registers_killed) >> LENT & 1)
+
+
+def flags_are_dead(block: SourceBlock) -> bool:
+    """Whether a block overwrites all arithmetic flags before it reads any."""
+    killed = 0
+    for facts in block.facts:
+        if facts.reads & ~killed:
+            return False
+        killed |= facts.kills
+        if killed & ALL == ALL:
+            return True
+    return False
 
 
 def free_at_start(block: SourceBlock) -> int:
@@ -309,7 +356,3 @@ def _shifted(place: Place, moved: dict[int, int]) -> Place | None:
 def store_indirect_immediate(pointer: int, value: int) -> bytes:
     """mov qword gs:[pointer], imm32 (pointer: not rsp, rbp, r12, r13)"""
     return bytes((0x65, 0x48 | pointer >> 3, 0xC7, pointer & 7)) + struct.pack("<i", value)
-
-
-def _advance(register: int, amount: int) -> bytes:
-    return encode.lea_increment(register, amount)

@@ -248,6 +248,7 @@ def lay_out(
             shapes,
             n,
             facts,
+            recorded,
             pieces,
             bounds,
             fields,

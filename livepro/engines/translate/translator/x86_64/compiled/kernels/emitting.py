@@ -14,7 +14,14 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel,
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import filter_before
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import move
-from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import begin_record, record_before
+from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import (
+    begin_record,
+    give_back,
+    lend,
+    needs_own,
+    record_before,
+    take,
+)
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
     add_one,
     copied,
@@ -252,8 +259,9 @@ def load_target(state, image, at, text, begin, end, relative, fields):
 
 
 @kernel
-def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts):
-    """Load the target of an indirect branch into rax and look it up; -1 where that cannot be."""
+def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts, owns):
+    """Load the target of an indirect branch into rax and look it up; -1 where that cannot be. It `owns` the
+    register that is lent, if it needs that."""
     cell = _COUNTERS + slot * 8
     at = put(image, at, pieces, bounds, SAVE_RAX)
     at = put(image, at, pieces, bounds, SAVE_RCX)
@@ -275,6 +283,8 @@ def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds,
         at = load_target(state, image, at, text, begin, end, relative, fields)
         if at < 0:
             return -1
+        if owns:
+            at = give_back(image, at)
         if kind == INDIRECT_CALL:
             at = put(image, at, pieces, bounds, UNDER_STACK)
             at = push_return(state, image, at, pieces, bounds, fields, end)
@@ -303,6 +313,7 @@ def emit(
     shapes,
     n,
     facts,
+    meant,
     pieces,
     bounds,
     fields,
@@ -311,10 +322,10 @@ def emit(
     borrows,
     places,
 ):
-    """Write the fragment of the block at `begin` that is counted before instruction `counter`. Returns the
-    index behind it (-1: that cannot be), the index of the displacement of its branch and where in the module
-    that leads, where control goes on at its end (`NOWHERE`), and the return address that it has
-    pushed (-1: none)."""
+    """Write the fragment of the block at `begin` that is counted before instruction `counter`; `meant` is
+    what is recorded of shapes. Returns the index behind it (-1: that cannot be), the index of the
+    displacement of its branch and where in the module that leads, where control goes on at its end (`NOWHERE`),
+    and the return address that it has pushed (-1: none)."""
     field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
     recorded, told, cell = state[PLACES], 0, _COUNTERS + slot * 8
     if state[FILTERS]:
@@ -337,8 +348,13 @@ def emit(
             at = record_before(state, image, at, fields, places, here, told)
         row = shapes[i]
         kind = facts[row, KIND]
+        owning = recorded >= 0 and not state[FILTERS] and needs_own(row, facts)
+        if owning:
+            at = take(image, at)
         if kind == PLAIN:
             at = copied(image, at, text, first, end)
+            if owning:
+                at = lend(image, at, row, meant)
         elif kind == RELATIVE:
             head = facts[row, HEAD]
             target = end + read_32(text, first + head)
@@ -346,6 +362,8 @@ def emit(
             at = copied(image, at, text, first, end)
             if not relocate(state, image, start, fields, end - first, head, target):
                 return -1, field, leads, falls, returns
+            if owning:
+                at = lend(image, at, row, meant)
         elif kind in (JUMP, BRANCH, CALL, COUNTED):
             head = facts[row, HEAD]
             target = target_of(text, first, end, head)
@@ -369,9 +387,8 @@ def emit(
         else:
             relative = facts[row, HEAD] > 0
             counts = counter == IN_LOOKUP
-            at = indirect(
-                state, image, at, text, first, end, kind, relative, pieces, bounds, fields, slot, counts
-            )
+            code = text, first, end, kind, relative
+            at = indirect(state, image, at, *code, pieces, bounds, fields, slot, counts, owning)
             if at < 0:
                 return -1, field, leads, falls, returns
             if kind == INDIRECT_CALL:

@@ -54,7 +54,9 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FS,
     FULL,
     HEAD,
+    INCREMENT,
     JUMP,
+    KILLS,
     KIND,
     KIND_OF,
     MODULE,
@@ -73,19 +75,23 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PLACES,
     PLAIN,
     PYTHON,
+    READS,
     REGISTERS_KILLED,
     REGISTERS_READ,
     ROWS,
+    SEE_FULL,
     UNKNOWN,
     WAIT,
     WORD,
     WORDS,
     WRITTEN,
 )
+from livepro.engines.translate.translator.x86_64.events.lending import LENT
 from livepro.engines.translate.translator.x86_64.events.recording import AT_START, FARTHEST
+from livepro.engines.translate.translator.x86_64.facts import ALL
 
-_RECORD = int(Field.RECORD)
-_RECORDED_AT, _SPILLED, _VALUE_SPILLED = layout.RECORD, layout.SPILL[1], layout.SPILL[0]
+_ALL, _RECORD, _CELL = int(ALL), int(Field.RECORD), int(Field.CELL)
+_OWN, _RECORDED_AT, _SPILLED, _VALUE_SPILLED = layout.OWN, layout.RECORD, layout.SPILL[1], layout.SPILL[0]
 _RCX, _RSP, _R12 = 1, 4, 12
 _REACH = 1 << 31
 NOWHERE = -(1 << 63)
@@ -152,7 +158,7 @@ def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs,
                 more = moved[base]
             if scaled >= 0:
                 more += moved[scaled] * scale
-            early = registers & lost == 0 and (AT_START & ~(needed | registers)) != 0
+            early = registers & (lost | 1 << LENT) == 0 and (AT_START & ~(needed | registers)) != 0
             if more and (where + more < -_REACH or where + more >= _REACH):
                 early = False
             if early:
@@ -191,6 +197,35 @@ def _free_at_start(shapes, n, facts):
 
 
 @kernel
+def _flags_are_dead(shapes, n, facts):
+    """Whether a block overwrites all arithmetic flags before it reads any."""
+    killed = 0
+    for i in range(n):
+        row = shapes[i]
+        if facts[row, READS] & ~killed:
+            return False
+        killed |= facts[row, KILLS]
+        if killed & _ALL == _ALL:
+            return True
+    return False
+
+
+@kernel
+def _tell(state, image, at, fields, places, k, value, word):
+    """Compute a place in register `value` and write it, so many words from where the register that is lent
+    says."""
+    owning = registers_of(places, k) >> LENT & 1
+    if owning:
+        at = in_area(image, at, LOAD, LENT, _OWN)
+    at = compute(state, image, at, fields, places, k, value)
+    if places[k, PLACE_FS]:
+        at = add_segment(image, at, value, LENT)
+    if owning or places[k, PLACE_FS]:
+        at = in_area(image, at, LOAD, LENT, _RECORDED_AT)
+    return store_indirect(image, at, value, LENT, 8 * word)
+
+
+@kernel
 def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, places, cell):
     """Begin a block's record, and count the block."""
     count, words = state[PLACES], state[WORDS]
@@ -200,7 +235,6 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
             needed |= registers_of(places, k)
             any_early = True
     value, spilled = 0, False
-    at = in_area(image, at, STORE, _RCX, _SPILLED)
     if any_early:
         candidates = AT_START & ~needed
         free = candidates & _free_at_start(shapes, n, facts)
@@ -208,31 +242,24 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
         if not free:
             at = in_area(image, at, STORE, value, _VALUE_SPILLED)
             spilled = True
-        for k in range(count):
-            if places[k, EARLY] and registers_of(places, k) >> _RCX & 1:
-                at = compute(state, image, at, fields, places, k, value)
-                if places[k, PLACE_FS]:
-                    at = add_segment(image, at, value, _RCX)
-                at = in_area(image, at, LOAD, _RCX, _RECORDED_AT)
-                at = store_indirect(image, at, value, _RCX, 8 * places[k, WORD])
-                at = in_area(image, at, LOAD, _RCX, _SPILLED)
-    at = in_area(image, at, LOAD, _RCX, _RECORDED_AT)
-    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x48, 0xC7, _RCX
+    image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x48 | LENT >> 3, 0xC7, LENT & 7
     write_32(image, at + 4, state[ROWS])
     note(state, fields, _RECORD, at + 4)
     at += 8
     for k in range(count):
-        if not places[k, EARLY] or registers_of(places, k) >> _RCX & 1:
-            continue
-        at = compute(state, image, at, fields, places, k, value)
-        if places[k, PLACE_FS]:
-            at = add_segment(image, at, value, _RCX)
-            at = in_area(image, at, LOAD, _RCX, _RECORDED_AT)
-        at = store_indirect(image, at, value, _RCX, 8 * places[k, WORD])
+        if places[k, EARLY]:
+            at = _tell(state, image, at, fields, places, k, value, places[k, WORD])
     if spilled:
         at = in_area(image, at, LOAD, value, _VALUE_SPILLED)
-    at = advance(image, at, _RCX, 8 * words)
-    at = in_area(image, at, STORE, _RCX, _RECORDED_AT)
+    at = advance(image, at, LENT, 8 * words)
+    at = in_area(image, at, STORE, LENT, _RECORDED_AT)
+    if _flags_are_dead(shapes, n, facts):
+        at = put(image, at, pieces, bounds, SEE_FULL)
+        at = put(image, at, pieces, bounds, INCREMENT)
+        write_32(image, at - 4, cell)
+        note(state, fields, _CELL, at - 4)
+        return at
+    at = in_area(image, at, STORE, _RCX, _SPILLED)
     at = put(image, at, pieces, bounds, FULL)
     at = add_one(state, image, at, pieces, bounds, fields, _RCX, cell)
     return in_area(image, at, LOAD, _RCX, _SPILLED)
@@ -242,28 +269,45 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
 def record_before(state, image, at, fields, places, first, last):
     """Put words into the record that was begun at the block's start: those of `places` from `first` to
     `last` that could not be told there."""
-    needed, some = 0, False
+    needed, some = 1 << LENT | 1 << _RSP | 1 << _R12, False
     for k in range(first, last):
         if not places[k, EARLY]:
             needed |= registers_of(places, k)
             some = True
     if not some:
         return at
-    others = ~(needed | 1 << _RSP | 1 << _R12) & 0xFFFF
-    pointer = first_of(others)
-    value = first_of(others & ~(1 << pointer))
+    value = first_of(~needed & 0xFFFF)
     at = in_area(image, at, STORE, value, _VALUE_SPILLED)
-    at = in_area(image, at, STORE, pointer, _SPILLED)
     for k in range(first, last):
-        if places[k, EARLY]:
-            continue
-        at = compute(state, image, at, fields, places, k, value)
-        if places[k, PLACE_FS]:
-            at = add_segment(image, at, value, pointer)
-        at = in_area(image, at, LOAD, pointer, _RECORDED_AT)
-        at = store_indirect(image, at, value, pointer, 8 * (places[k, WORD] - state[WORDS]))
-    at = in_area(image, at, LOAD, pointer, _SPILLED)
+        if not places[k, EARLY]:
+            at = _tell(state, image, at, fields, places, k, value, places[k, WORD] - state[WORDS])
     return in_area(image, at, LOAD, value, _VALUE_SPILLED)
+
+
+@kernel
+def needs_own(row, facts):
+    """Whether an instruction needs the program's own value in the register that is lent."""
+    return (facts[row, REGISTERS_READ] | facts[row, REGISTERS_KILLED]) >> LENT & 1 != 0
+
+
+@kernel
+def take(image, at):
+    """Give the program the register that is lent."""
+    return in_area(image, at, LOAD, LENT, _OWN)
+
+
+@kernel
+def lend(image, at, row, recorded):
+    """Lend it again behind an instruction that needed it."""
+    if recorded[row, WRITTEN] >> LENT & 1 or recorded[row, MOVED] == LENT:
+        at = in_area(image, at, STORE, LENT, _OWN)
+    return give_back(image, at)
+
+
+@kernel
+def give_back(image, at):
+    """Lend it again where the program has not changed it."""
+    return in_area(image, at, LOAD, LENT, _RECORDED_AT)
 
 
 @kernel
