@@ -18,6 +18,7 @@ from tools import turn
 
 from fixtures import Builder, assembly
 from livepro.engines import can_translate
+from livepro.engines.translate import layout
 from livepro.engines.translate.lifecycle.detaching import before_call
 
 pytestmark = pytest.mark.skipif(not can_translate(platform.machine()), reason="no emitter for this machine")
@@ -31,7 +32,7 @@ PROGRAMS = {
     "x86_64": (
         *("returns", "jump_table", "loop_family", "rep_movs", "rep_cmps", "flags_alive", "self_loops"),
         *("smc_immediate", "smc_same_block", "smc_branch", "stack_operands"),
-        *("tables", "segments"),
+        *("tables", "segments", "accesses_lent"),
     ),
     # Not those with exclusive sequences, which no step gets through.
     "aarch64": ("returns", "branches", "pc_relative", "smc_mprotect", "tables"),
@@ -98,20 +99,22 @@ class Homes:
             return
         self.boundaries += 1
         target = getattr(found, name)
+        self._give_back(state, found)
         for free in dead(place, target):
             setattr(found, free, 0)
-        self._find(target, self._own(state, found), hex(pc), dead(place, target))
+        code = state.thread.read(target, ISA.max_instruction)
+        self._find(target, content(found, code), hex(pc), dead(place, target))
         if place is None or not place.block.counting(pc):  # else it is brought out of there first
             counted = engine.raw_counts(state.tally).at(engine.ledger.position_at(state, pc))
             assert counted.instructions(state.space.registry.lengths()) == self._trace[self._at][2], hex(pc)
 
     @staticmethod
-    def _own(state: Any, registers: Any) -> bytes:
-        """The registers but the one that leads to the area, which is the program's own elsewhere."""
-        if hasattr(registers, "x18"):
-            registers.x18 = int(state.words[0x58 // 8])
-        pc = getattr(registers, ISA.registers.pc)
-        return content(registers, state.thread.read(pc, ISA.max_instruction))
+    def _give_back(state: Any, registers: Any) -> None:
+        """Let the register that leads to the area, or is lent, be the program's own."""
+        if not X86_64:
+            registers.x18 = int(state.words[layout.OWN // 8])
+        elif state.lends:
+            registers.r11 = int(state.words[layout.OWN // 8])
 
     def _find(self, pc: int, registers: bytes, where: str, free: list[str]) -> None:
         """Go on in the native trace to where the thread is: never back."""
@@ -189,7 +192,10 @@ class Happening:
 
 
 HAPPENS_TO = {
-    "x86_64": ("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
+    "x86_64": (
+        *("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
+        "accesses_lent",
+    ),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]
 

@@ -12,18 +12,18 @@ from livepro.engines.stream.recorder import Recorder
 
 
 def test_many_threads_have_smaller_chunks() -> None:
-    """All of a thousand take some 280 MB at two megabytes each for the first 32: not two gigabytes."""
+    """All of a thousand take some 340 MB at twice two megabytes each for the first 16: not four gigabytes."""
     recorder = Recorder(Nobody(), chunk_words=1 << 18)
     record: Any = Mock(process=None)
     machine, shares, threads = isa.for_machine("x86_64"), [], []
     for _ in range(1000):
         threads.append(recorder.thread(None, record, machine))  # type: ignore[arg-type]
         shares.append(recorder.share)
-    assert shares[:32] == [1 << 18] * 32
-    assert shares[63] == 1 << 17
-    assert shares[-1] == (8 << 20) // 1000
-    assert sum(shares) * 8 < 300 << 20
-    for thread in threads[:968]:
+    assert shares[:16] == [1 << 18] * 16
+    assert shares[31] == 1 << 17
+    assert shares[-1] == 1 << 13
+    assert 2 * sum(shares) * 8 < 350 << 20
+    for thread in threads[:984]:
         recorder.end(thread)
     assert recorder.share == 1 << 18
     assert Recorder(Nobody(), chunk_words=40).share == 40

@@ -68,8 +68,9 @@ class Sink(Protocol):
         """What such a thread has executed so far, which is to be told apart from what comes."""
 
 
-_ALL_CHUNKS = 8 << 20
-"""Words of the chunks of all threads together, about: many threads have smaller ones."""
+_ALL_CHUNKS = 4 << 20
+"""Words of the chunks of all threads together, about, each of which has two: many threads have smaller
+ones."""
 _LEAST_CHUNK = 1 << 13
 
 

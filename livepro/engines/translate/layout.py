@@ -143,12 +143,14 @@ frame, should the tracer be gone.)"""
 RECORDS_END = 3 << 24
 """Where a thread's chunk of records ends: bits 16 to 23 of an address in the area are 0 from here on, and
 not before that in the chunk."""
+RECORDS_ENDS = (RECORDS_END, 4 << 24)
+"""The same of both chunks of a thread all of which is recorded: it writes one while the other is taken."""
 RECORDS_MORE = 1 << 16
-"""What a record that begins in the chunk may take behind it, so that it need not be asked before."""
-AREA_SIZE = RECORDS_END + RECORDS_MORE
+"""What a record that begins in a chunk may take behind it, so that it need not be asked before."""
+AREA_SIZE = RECORDS_ENDS[1] + RECORDS_MORE
 DATA_SIZE = LENGTHS + MAX_SLOTS * 4
 """Of the data window."""
-AREAS_PER_WINDOW = 20  # about 1 GiB in all: a limit on file sizes must allow for a window
+AREAS_PER_WINDOW = 15  # about 1 GiB in all: a limit on file sizes must allow for a window
 """Threads that share one mapping; more threads, more windows."""
 
 AREAS_SIZE = AREA_SIZE * AREAS_PER_WINDOW

@@ -24,10 +24,12 @@ class Chunk:
         self._recorder = recorder
         self._stream = stream
         self._words = words
+        self._limits = [limit // 8 for limit in layout.RECORDS_ENDS]
+        self._full = (0, 0)
         self._start()
 
     def _start(self) -> None:
-        self.begin = layout.RECORDS_END // 8 - min(self._recorder.share, LARGEST)
+        self.begin = self._limits[0] - min(self._recorder.share, LARGEST)
         """Where it begins."""
         self.end = self.begin
 
@@ -42,7 +44,7 @@ class Chunk:
 
     def room(self, words: int) -> bool:
         """Whether there is room for so many more."""
-        return (self.end + words) * 8 <= layout.RECORDS_END
+        return self.end + words <= self._limits[0]
 
     def part(self, begin: int, end: int) -> list[int]:
         """The words between two places."""
@@ -59,18 +61,38 @@ class Chunk:
         self.put(end, words)
         self.end = end + len(words)
 
+    def turn(self, upto: int) -> None:
+        """Begin anew elsewhere, with the words behind a place; those before it are to be handed over
+        (`hand_over`), which the thread need not wait for."""
+        self.hand_over()
+        self._full = self.begin, upto
+        self._limits.reverse()
+        self._start_with(upto, self.end)
+
+    def hand_over(self) -> None:
+        """Give the sink the words that a turn has left."""
+        begin, end = self._full
+        if end > begin:
+            self._full = 0, 0
+            self._recorder.deliver(self._stream, self._words[begin:end].copy())
+
     def deliver(self, upto: int | None = None, more: Words | None = None) -> None:
         """Give the sink the words up to a place (all of them), with `more` behind them, and begin anew with
         those behind it."""
-        place = self.end if upto is None else upto
-        rest = self._words[place : self.end].copy()
+        self.hand_over()
+        place, end = self.end if upto is None else upto, self.end
         self._recorder.deliver(self._stream, self._taken(place, more))
+        self._start_with(place, end)
+
+    def _start_with(self, begin: int, end: int) -> None:
+        rest = self._words[begin:end].copy()
         self._start()
         self._words[self.begin : self.begin + len(rest)] = rest
         self.end = self.begin + len(rest)
 
     def close(self, more: Words | None = None) -> None:
         """The stream has ended: give the sink what is left, and `more`."""
+        self.hand_over()
         self._recorder.deliver(self._stream, self._taken(self.end, more))
         self._recorder.end(self._stream)
 

@@ -130,6 +130,9 @@ class FilteredTrace:
         """The chunk is full."""
         self._empty()
 
+    def gone_on(self) -> None:
+        """The thread goes on whose chunk was full."""
+
     def exits_at(self, block: Fragment, pc: int) -> None:
         """The thread ends in the copy of `block`."""
 

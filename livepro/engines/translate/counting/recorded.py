@@ -48,9 +48,14 @@ class TranslateTrace:
     # -- what the engine tells
 
     def full(self, block: Fragment | None) -> None:
-        """The chunk is full; the thread is at the start of `block`, whose record has been begun."""
+        """The chunk is full; the thread is at the start of `block`, whose record has been begun. What is in
+        the chunk is given away when it has gone on (`gone_on`)."""
         assert block is not None
-        self._chunk.deliver(self._chunk.end - 1 - self._of(block).words(len(block.source.facts)))
+        self._chunk.turn(self._chunk.end - 1 - self._of(block).words(len(block.source.facts)))
+
+    def gone_on(self) -> None:
+        """The thread goes on whose chunk was full."""
+        self._chunk.hand_over()
 
     def exits_at(self, block: Fragment, pc: int) -> None:
         """The thread ends in the copy of `block`, maybe between its record and its counter."""

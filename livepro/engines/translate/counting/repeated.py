@@ -42,6 +42,10 @@ class RepeatedTrace:
         """The chunk is full."""
         self._trace.full(block)
 
+    def gone_on(self) -> None:
+        """The thread goes on whose chunk was full."""
+        self._trace.gone_on()
+
     def exits_at(self, block: Fragment, pc: int) -> None:
         """The thread ends in the copy of `block`."""
         if self._has(block):

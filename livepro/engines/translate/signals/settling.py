@@ -150,6 +150,8 @@ class StateTranslation:
             return False
         if isinstance(stop, ChunkStop):
             self._runner.chunk_full(state, stop)
+            if state.trace is not None:
+                state.trace.gone_on()
             self._backend.lend(registers, state.words)
             setattr(registers, self._isa.registers.pc, stop.resume)
             return False

@@ -174,7 +174,7 @@ class NativeStepper:
             return
         block, index = stop.block, stop.index
         source = block.source
-        self.leave(state)
+        self._moved(state)
         executed = index + 1
         if state.trace is not None:
             state.trace.stepped(state.thread.registers, recorded=stop.counted)
@@ -185,10 +185,12 @@ class NativeStepper:
         if executed < len(source.facts) and stop.resume and pc == source.pc + source.offsets[executed]:
             resume = self._room.in_force(state, block, executed, stop.resume)
             if resume is not None:
+                self.leave(state)
                 self._onward.go(state, resume)
                 return
         if executed < len(source.facts) or not stop.counted:
             self._ledger.record_partial(state, block, executed, counted=stop.counted)
+        self.leave(state)
         self._onward.enter(state, pc)
 
     def _forget_step(self, thread: TracedThread, block: Fragment, index: int) -> None:
@@ -218,5 +220,10 @@ class NativeStepper:
         """Give a thread its area back: it returns to the cache."""
         area = state.area_address
         state.program_base = self._backend.enter_area(state.thread.tid, area, state.words)
+        self._moved(state)
+
+    @staticmethod
+    def _moved(state: TranslatedThread) -> None:
+        """What a call of a thread's has mapped otherwise is so."""
         if state.space.trust.guard is not None:
             state.space.trust.guard.moved(state.thread.tid)

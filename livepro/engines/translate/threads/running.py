@@ -154,6 +154,8 @@ class ThreadRunner:
         elif isinstance(stop, ChunkStop):
             self.chunk_full(state, stop)
             self.go(state, stop.resume)
+            if state.trace is not None:
+                state.trace.gone_on()
         else:
             self._metering().arrived(state, stop)
 

@@ -324,8 +324,8 @@ def emit(
 ):
     """Write the fragment of the block at `begin` that is counted before instruction `counter`; `meant` is
     what is recorded of shapes. Returns the index behind it (-1: that cannot be), the index of the
-    displacement of its branch and where in the module that leads, where control goes on at its end (`NOWHERE`),
-    and the return address that it has pushed (-1: none)."""
+    displacement of its branch and where in the module that leads, where control goes on at its end
+    (`NOWHERE`), and the return address that it has pushed (-1: none)."""
     field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
     recorded, told, cell = state[PLACES], 0, _COUNTERS + slot * 8
     if state[FILTERS]:
