@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from livepro.events.intervals import Cut, IntervalCutter
 
 CHUNK_WORDS = 1 << 19
-"""Words of a chunk: four megabytes of each that waits, if so much may, and twice that of the program, which fills
-one while the other is taken. A full one stops its thread for some 70 us, in which it would fill a small one (gzip
-of 32 MB is recorded in 2.8, 2.1 and 1.9 s with 2**17, 2**18 and 2**19); larger ones fit into no cache."""
+"""Words of a chunk: four megabytes of each that waits, if so much may, and twice that of the program, which
+fills one while the other is taken. A full one stops its thread for some 70 us, in which it would fill a small
+one (gzip of 32 MB is recorded in 2.8, 2.1 and 1.9 s with 2**17, 2**18 and 2**19); larger ones fit into no
+cache."""
 TURN = 1 << 18
 """The same where there are several threads."""
 LEAST_MEMORY = 1_000_000

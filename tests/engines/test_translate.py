@@ -246,7 +246,7 @@ def test_ten_thousand_signals_a_second(interval: int | None, builder: Builder, t
 @pytest.mark.parametrize("options", [[], ["--allowing"]], ids=["counting", "allowing"])
 @pytest.mark.parametrize(
     ("name", "turns"),
-    [("signal_flood", "40"), ("signal_clock", "100"), ("signal_deferred", "40"), ("signal_table", "20000")],
+    [("signal_flood", "40"), ("signal_clock", "100"), ("signal_deferred", "40"), ("signal_table", "60000")],
 )
 def test_the_tracer_does_what_the_thread_would(
     name: str, turns: str, options: list[str], builder: Builder

@@ -66,7 +66,9 @@ USED = 37
 """The registers that a block uses."""
 ADDRESSES = 38
 """Not 0 where the addresses that blocks access are recorded."""
-STATE_SIZE = 39
+HERE = 39
+"""The address of the block that was planned last."""
+STATE_SIZE = 40
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""

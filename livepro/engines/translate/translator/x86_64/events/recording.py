@@ -32,12 +32,12 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
     add_registers,
     compute,
     move_mask,
-    others,
     places_of,
     read_fs,
     store_indirect,
 )
 from livepro.engines.translate.translator.x86_64.events.lending import BACK, KEEP, LENT, OWN
+from livepro.engines.translate.translator.x86_64.events.slow_paths import give_back, save
 from livepro.engines.translate.translator.x86_64.facts import ALL, Facts, Kind
 
 CHECK_FULL = b"\x65\x0f\xb6\x0c\x25" + struct.pack("<i", layout.RECORD + 2) + b"\xe3\x03" + encode.STOP_IN_NOP
@@ -111,7 +111,8 @@ class Plan(NamedTuple):
     """What is recorded of a block: its number, the words of its record, places computed at its start,
     and before and behind each instruction (by index); `stepped` are instructions whose words the tracer
     fills in. `owning` are those that need the program's own value in the register that is lent, and whether
-    they write it. `dead`: whether flags need not be kept at its start."""
+    they write it. `dead`: whether flags need not be kept at its start. `used` are the registers that it
+    uses."""
 
     number: int
     words: int
@@ -121,6 +122,7 @@ class Plan(NamedTuple):
     stepped: frozenset[int]
     owning: dict[int, bool]
     dead: bool
+    used: int
 
 
 class Recording:
@@ -162,6 +164,7 @@ class Recording:
         owning: dict[int, bool] = {}
         moved = dict.fromkeys(range(16), 0)
         needed = 0  # registers that addresses told early need
+        used = 0
         lost = 0  # registers of which it is not known by how much they have changed
         called = False  # a system call may have changed the base of fs
         word = 1
@@ -189,6 +192,7 @@ class Recording:
                 if places[1]:
                     behind[index] = places[1]
             effects = effects_of(encoding)
+            used |= facts.registers_read | facts.registers_killed
             if self.lends and index not in stepped and mentions(facts) and facts.kind in _COPIED:
                 owning[index] = bool(effects.written >> LENT & 1) or effects.moved == LENT
             lost |= effects.written
@@ -198,7 +202,7 @@ class Recording:
                 if not -FARTHEST < moved[effects.moved] < FARTHEST:
                     lost |= 1 << effects.moved
         dead = flags_are_dead(block)
-        return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped), owning, dead)
+        return Plan(known.number, word, tuple(early), before, behind, frozenset(stepped), owning, dead, used)
 
     @staticmethod
     def places(plan: Plan) -> set[int]:
@@ -222,17 +226,17 @@ class Recording:
             for place in plan.early:
                 needed |= place.registers
             free = free_at_start(block)
-            candidates = [n for n in range(16) if (AT_START & ~needed) >> n & 1]
-            frees = [n for n in candidates if free >> n & 1]
-            value, spilled = (frees or candidates)[0], not frees
+            candidates = AT_START & ~needed
+            frees = [n for n in range(16) if (candidates & free) >> n & 1]
+            value, spilled = frees[0] if frees else borrowed(candidates, plan.used, block.pc), not frees
         if spilled:
-            out += encode.store_area(value, layout.SPILL[0])
+            out += save(value)
         out += store_indirect_immediate(LENT, plan.number)
         emitted.fields.append((Field.RECORD, len(out) - 4))
         for place in plan.early:
             self._tell(emitted, place, value, place.word)
         if spilled:
-            out += encode.load_area(value, layout.SPILL[0])
+            out += give_back(value)
         out += encode.lea_increment(LENT, 8 * plan.words)
         out += encode.store_area(LENT, layout.RECORD)
         emitted.recorded = len(out)
@@ -261,7 +265,7 @@ class Recording:
         """Record what is known in front of instruction `index`, and not before; it then has the register
         that is lent if it needs it."""
         if index in plan.before:
-            self._add(emitted, plan, plan.before[index])
+            self._add(emitted, plan, plan.before[index], block.pc + block.offsets[index])
         if index in plan.owning:
             emitted.code += OWN
 
@@ -270,29 +274,29 @@ class Recording:
         if index in plan.owning:
             emitted.code += KEEP + BACK if plan.owning[index] else BACK
         if index in plan.behind:
-            self._add(emitted, plan, plan.behind[index])
+            self._add(emitted, plan, plan.behind[index], index)
 
     @staticmethod
     def end(emitted: Emitted, plan: Plan) -> None:
         """Nothing is left to do."""
 
-    def _add(self, emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place]) -> None:
+    def _add(self, emitted: Emitted, plan: Plan, places: list[Place | Mask] | list[Place], turn: int) -> None:
         """Put words into the record that was begun at the block's start."""
         out = emitted.code
-        needed = 1 << LENT
+        needed = 0
         for place in places:
             if isinstance(place, Place):
                 needed |= place.registers
-        value = others(needed)[0]
+        value = borrowed(AT_START & ~needed, plan.used, turn)
         out += self._taken
-        out += encode.store_area(value, layout.SPILL[0])
+        out += save(value)
         for place in places:
             if isinstance(place, Mask):
                 out += move_mask(value, place.register)
                 out += store_indirect(value, LENT, 8 * (place.word - plan.words))
             else:
                 self._tell(emitted, place, value, place.word - plan.words)
-        out += encode.load_area(value, layout.SPILL[0])
+        out += give_back(value)
         out += self._given
 
     @staticmethod
@@ -309,6 +313,14 @@ class Recording:
         if owning or place.fs:
             out += BACK
         out += store_indirect(value, LENT, 8 * word)
+
+
+def borrowed(candidates: int, used: int, turn: int) -> int:
+    """A register to borrow of those of a mask: one that a block does not use if there is one, and another one
+    at each turn, for who borrows the same one again waits until it has been given back."""
+    candidates = candidates & ~used or candidates
+    numbers = [n for n in range(16) if candidates >> n & 1]
+    return numbers[(turn & layout.PAGE - 1) % len(numbers)]
 
 
 def mentions(facts: Facts) -> bool:

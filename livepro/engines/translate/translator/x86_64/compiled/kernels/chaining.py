@@ -134,7 +134,7 @@ def prepare(
         return PYTHON, n, 0, 0, 0  # it may branch by a table
     state[PLACES] = -1
     if state[RECORDS]:
-        status = plan(state, text, pc, offsets, shapes, n, recorded, places, moved, needs, counts)
+        status = plan(state, text, pc, offsets, shapes, n, facts, recorded, places, moved, needs, counts)
         return status, n, AT_BEGIN, DEAD, 0
     live = 0
     if state[FILTERS]:

@@ -345,7 +345,7 @@ def emit(
                 state, image, at, pieces, bounds, fields, places, here, told, i, begin, offsets, cell, tallied
             )
         elif told > here:
-            at = record_before(state, image, at, fields, places, here, told)
+            at = record_before(state, image, at, fields, places, here, told, offsets[i])
         row = shapes[i]
         kind = facts[row, KIND]
         owning = recorded >= 0 and not state[FILTERS] and needs_own(row, facts)

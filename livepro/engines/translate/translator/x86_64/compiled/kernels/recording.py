@@ -25,6 +25,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.operands impor
     signed_at,
     store_indirect,
 )
+from livepro.engines.translate.translator.x86_64.compiled.kernels.slow_paths import given_back, saved
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import (
     add_one,
     note,
@@ -54,6 +55,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FS,
     FULL,
     HEAD,
+    HERE,
     INCREMENT,
     JUMP,
     KILLS,
@@ -81,6 +83,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ROWS,
     SEE_FULL,
     UNKNOWN,
+    USED,
     WAIT,
     WORD,
     WORDS,
@@ -91,8 +94,8 @@ from livepro.engines.translate.translator.x86_64.events.recording import AT_STAR
 from livepro.engines.translate.translator.x86_64.facts import ALL
 
 _ALL, _RECORD, _CELL = int(ALL), int(Field.RECORD), int(Field.CELL)
-_OWN, _RECORDED_AT, _SPILLED, _VALUE_SPILLED = layout.OWN, layout.RECORD, layout.SPILL[1], layout.SPILL[0]
-_RCX, _RSP, _R12 = 1, 4, 12
+_OWN, _RECORDED_AT, _SPILLED, _PAGE_OF_CODE = layout.OWN, layout.RECORD, layout.SPILL[1], layout.PAGE
+_RCX = 1
 _REACH = 1 << 31
 NOWHERE = -(1 << 63)
 
@@ -132,7 +135,7 @@ def place_of_access(state, text, at, row, j, recorded, places, count):
 
 
 @kernel
-def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs, counts):
+def plan(state, text, begin, offsets, shapes, n, facts, recorded, places, moved, needs, counts):
     """See what is recorded of a block: `places`. Returns what came of it."""
     status = known(begin, offsets, shapes, n, recorded, needs, counts)
     if status != FINE:
@@ -140,6 +143,7 @@ def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs,
     for i in range(16):
         moved[i] = 0
     lost = needed = count = 0
+    state[USED], state[HERE] = 0, state[MODULE] + begin
     word = 1
     for i in range(n):
         row = shapes[i]
@@ -168,6 +172,7 @@ def plan(state, text, begin, offsets, shapes, n, recorded, places, moved, needs,
             word += 1
             count += 1
         lost |= recorded[row, WRITTEN]
+        state[USED] |= facts[row, REGISTERS_READ] | facts[row, REGISTERS_KILLED]
         register = recorded[row, MOVED]
         if register >= 0:
             by = recorded[row, BY]
@@ -194,6 +199,24 @@ def _free_at_start(shapes, n, facts):
         free |= facts[row, REGISTERS_KILLED] & ~read
         read |= facts[row, REGISTERS_KILLED]
     return free
+
+
+@kernel
+def _borrowed(state, candidates, turn):
+    """A register to borrow of those of a mask: one that the block does not use if there is one, and another
+    one at each turn."""
+    if candidates & ~state[USED]:
+        candidates &= ~state[USED]
+    count = 0
+    for n in range(16):
+        count += candidates >> n & 1
+    left = (turn & _PAGE_OF_CODE - 1) % count
+    for n in range(16):
+        if candidates >> n & 1:
+            if left == 0:
+                return n
+            left -= 1
+    return 0
 
 
 @kernel
@@ -238,10 +261,11 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
     if any_early:
         candidates = AT_START & ~needed
         free = candidates & _free_at_start(shapes, n, facts)
-        value = first_of(free if free else candidates)
-        if not free:
-            at = in_area(image, at, STORE, value, _VALUE_SPILLED)
-            spilled = True
+        if free:
+            value = first_of(free)
+        else:
+            value, spilled = _borrowed(state, candidates, state[HERE]), True
+            at = saved(image, at, value)
     image[at], image[at + 1], image[at + 2], image[at + 3] = 0x65, 0x48 | LENT >> 3, 0xC7, LENT & 7
     write_32(image, at + 4, state[ROWS])
     note(state, fields, _RECORD, at + 4)
@@ -250,7 +274,7 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
         if places[k, EARLY]:
             at = _tell(state, image, at, fields, places, k, value, places[k, WORD])
     if spilled:
-        at = in_area(image, at, LOAD, value, _VALUE_SPILLED)
+        at = given_back(image, at, value)
     at = advance(image, at, LENT, 8 * words)
     at = in_area(image, at, STORE, LENT, _RECORDED_AT)
     if _flags_are_dead(shapes, n, facts):
@@ -266,22 +290,22 @@ def begin_record(state, image, at, shapes, n, facts, pieces, bounds, fields, pla
 
 
 @kernel
-def record_before(state, image, at, fields, places, first, last):
+def record_before(state, image, at, fields, places, first, last, offset):
     """Put words into the record that was begun at the block's start: those of `places` from `first` to
     `last` that could not be told there."""
-    needed, some = 1 << LENT | 1 << _RSP | 1 << _R12, False
+    needed, some = 0, False
     for k in range(first, last):
         if not places[k, EARLY]:
             needed |= registers_of(places, k)
             some = True
     if not some:
         return at
-    value = first_of(~needed & 0xFFFF)
-    at = in_area(image, at, STORE, value, _VALUE_SPILLED)
+    value = _borrowed(state, AT_START & ~needed, state[HERE] + offset)
+    at = saved(image, at, value)
     for k in range(first, last):
         if not places[k, EARLY]:
             at = _tell(state, image, at, fields, places, k, value, places[k, WORD] - state[WORDS])
-    return in_area(image, at, LOAD, value, _VALUE_SPILLED)
+    return given_back(image, at, value)
 
 
 @kernel
