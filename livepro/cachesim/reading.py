@@ -49,7 +49,7 @@ WORD, SIZE, COLUMN = (1 << WORD_BITS) - 1, (1 << SIZE_BITS) - 1, (1 << COLUMN_BI
 
 @njit(nogil=True, cache=True)
 def simulate_blocks(
-    words, upto, at, counters, first, address_of, nbytes, flow, noted, caching,
+    words, upto, at, counters, first, address_of, nbytes, flow, noted, caching, bare,
     blocks, fetches, accesses, shapes, i1, d1, ll, latest, conditional, history, predictors, goals,
     executions, counts, missed,
 ):  # fmt: skip
@@ -66,6 +66,7 @@ def simulate_blocks(
     i_mask, i_ways = shapes[I1 + 1], U(shapes[I1 + 2])
     d_bits, d_mask, d_ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
     width = 1 << d_bits
+    before_branch = history[0]
     behind, upto, at = U(len(words) - 1), U(upto), U(at)
     line_before, retired = latest[0], 0
     while at < upto:
@@ -73,7 +74,9 @@ def simulate_blocks(
         if number >> FLAGS_SHIFT & FLAGS:
             break
         block = U(number) << BLOCK
-        next_at = at + U(blocks[block + U(WORDS)])
+        next_at = at + ONE
+        if not bare:
+            next_at = at + U(blocks[block + U(WORDS)])
         if next_at > behind or next_at == at:
             break
         executions[U(number)] += 1
@@ -146,8 +149,12 @@ def simulate_blocks(
                     goes = words[at + ONE]
                 else:
                     goes = address_of[first[following & NUMBER]]
-                taken = goes != address_of[i] + nbytes[i]
-                predict(i, taken, goes, conditional, address_of, history, predictors, goals, counts, missed)
+                taken = np.int64(goes != address_of[i] + nbytes[i])
+                before_branch = predict(
+                    i, taken, goes, conditional, address_of,
+                    before_branch, predictors, goals, counts, missed,
+                )  # fmt: skip
+    history[0] = before_branch
     latest[0] = line_before
     counters[TOTAL] += retired
     return at
@@ -159,7 +166,7 @@ def simulate_records(
     first, words_of, address, nbytes, flow, noted, access_of, pattern, bytes_of, kind_of, lanes_of,
     plain, listed_at, listed_words, listed,
     begins, ends, marks, operands_at, addresses, operands, branches, taken, targets, cuts, out,
-    caching, blocks, fetches, accesses, lengths, following,
+    caching, bare, blocks, fetches, accesses, lengths, following,
     shapes, i1, d1, ll, latest, conditional, history, predictors, goals,
     runs, executions, counts, missed,
 ):  # fmt: skip
@@ -168,7 +175,7 @@ def simulate_records(
     held = False
     while True:
         cursor[0] = simulate_blocks(
-            words, upto, cursor[0], counters, first, address, nbytes, flow, noted, caching,
+            words, upto, cursor[0], counters, first, address, nbytes, flow, noted, caching, bare,
             blocks, fetches, accesses, shapes, i1, d1, ll, latest, conditional, history, predictors, goals,
             executions, counts, missed,
         )  # fmt: skip

@@ -84,7 +84,7 @@ class Simulated:
             *(tables.access, tables.pattern, tables.size, tables.kind, tables.lanes),
             *facts.listing.arrays(),
             *events.arrays(),
-            self._simulator.caches,
+            *(self._simulator.caches, tables.bare),
             *self._plain.arrays(),
             *(facts.listing.lengths, facts.following, self._shapes, *self._lines, self._fetched),
             *(conditional, self._history, self._counters, self._targets),

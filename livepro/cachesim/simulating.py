@@ -8,6 +8,7 @@ dealt with in place. (To hand an array to a function takes longer than that.)
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from livepro.events.spans.operand import REWRITE, WRITE, instruction_of, size_of, slot_of
@@ -17,6 +18,12 @@ BRANCH_EVENTS = ("Bc", "Bcm", "Bi", "Bim")
 EVENTS = (*CACHE_EVENTS, *BRANCH_EVENTS)
 
 COUNTERS, TARGETS = 1 << 14, 512
+_NEXT = sum(
+    next_one << 4 * counter + 2 * taken
+    for counter in range(4)
+    for taken, next_one in enumerate((max(counter - 1, 0), min(counter + 1, 3)))
+)
+"""What becomes of a saturating counter, two bits for each outcome of each of its values."""
 I1, D1, LL = 0, 3, 6
 """Where the shape of each cache is: the bits of its lines, its sets minus one, its ways."""
 
@@ -134,24 +141,25 @@ def simulate_caches(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def predict(i, taken, goes, conditional, address_of, history, counters, targets, counts, missed):
-    """Predict the branch of instruction `i`, which was `taken` to where it `goes`, and count it."""
+    """Predict the branch of instruction `i`, which was `taken` (0 or 1) to where it `goes`, and count it.
+    Returns the history behind it."""
     address = address_of[i]
     if conditional[i]:
-        at = (history[0] & 127) << 7 | address & 127
-        counter = counters[at]
+        at = history << 7 | address & 127
+        counter = np.int64(counters[at])
         counts[i, 9] += 1
-        if (counter >= 2) != (taken != 0):
+        if counter >> 1 != taken:
             counts[i, 10] += 1
             missed[10] += 1
-        history[0] = (history[0] << 1 | taken) & 127
-        counters[at] = min(counter + 1, 3) if taken else max(counter - 1, 0)
-    else:
-        at = address & 511
-        counts[i, 11] += 1
-        if targets[at] != goes:
-            counts[i, 12] += 1
-            missed[12] += 1
-        targets[at] = goes
+        counters[at] = _NEXT >> (counter << 2 | taken << 1) & 3
+        return (history << 1 | taken) & 127
+    at = address & 511
+    counts[i, 11] += 1
+    if targets[at] != goes:
+        counts[i, 12] += 1
+        missed[12] += 1
+    targets[at] = goes
+    return history
 
 
 @njit(nogil=True, cache=True)
@@ -160,8 +168,10 @@ def simulate_branches(
     history, counters, targets, counts, missed,
 ):  # fmt: skip
     """Predict branches, and count them and those mispredicted by instruction."""
+    before = history[0]
     for b in range(begin, stop):
-        predict(
-            branches[b], taken_of[b], target_of[b], conditional, address_of,
-            history, counters, targets, counts, missed,
+        before = predict(
+            branches[b], np.int64(taken_of[b]), target_of[b], conditional, address_of,
+            before, counters, targets, counts, missed,
         )  # fmt: skip
+    history[0] = before

@@ -144,9 +144,12 @@ _HEAD = (
 
 _SKIP_ALL = """\
 if flags == 0:
-    at += words_of[number] - 1
+    if bare == 0:
+        at += words_of[number] - 1
     count = 0
 """
+"""Where the next record is need not be looked up if no block has accesses: each would wait for the one
+before."""
 
 
 def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
@@ -158,7 +161,7 @@ def loop_source(hooks: Mapping[str, object], state: list[str]) -> str:
         "from collections import namedtuple",
         f"from livepro.engines.stream import {_HEAD}",
         f"State = namedtuple('State', {state!r})",
-        f"def consume(words, thread, lower, {', '.join(_TABLES)}, {', '.join(names)}):",
+        f"def consume(words, thread, lower, bare, {', '.join(_TABLES)}, {', '.join(names)}):",
         f"    state = State({', '.join(names)})  # {fields}",
         "    at, n = 0, len(words)",
         "    while at < n:",
@@ -253,6 +256,7 @@ class Kernel:
             words,
             thread,
             lower,
+            int(tables.bare),
             tables.first,
             tables.words,
             tables.address.view(np.int64),

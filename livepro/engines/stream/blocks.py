@@ -42,6 +42,8 @@ class StaticTables(NamedTuple):
     owner: npt.NDArray[np.int64]
     known: int
     """How many blocks there are."""
+    bare: bool
+    """Whether no block has accesses: its record is one word."""
 
 
 _FLOW_NUMBERS = {flow: number for number, flow in enumerate(FLOWS)}
@@ -244,7 +246,7 @@ class StreamBlocks:
     def tables(self) -> StaticTables:
         """The arrays as they are now; what is in them stays as it is."""
         columns = {name: column.array() for name, column in self._columns.items()}
-        return StaticTables(**columns, known=len(self.addresses))
+        return StaticTables(**columns, known=len(self.addresses), bare=not self.accessing)
 
     # -- kept from run to run
 
