@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 CHUNK_WORDS = 1 << 19
 """Words of a chunk: four megabytes of each that waits, if so much may, and twice that of the program, which
 fills one while the other is taken. A full one stops its thread for some 70 us, in which it would fill a small
-one (gzip of 32 MB is recorded in 2.8, 2.1 and 1.9 s with 2**17, 2**18 and 2**19); larger ones fit into no
-cache."""
-TURN = 1 << 18
-"""The same where there are several threads."""
+one (gzip of 32 MB is recorded in 2.8, 2.1 and 1.9 s with 2**17, 2**18 and 2**19, four threads in 14.3, 12.6
+and 11.8 s); larger ones fit into no cache."""
 LEAST_MEMORY = 1_000_000
 """Bytes that may wait, at least: one chunk is filled while another is seen."""
 
@@ -70,7 +68,7 @@ class Recording:
         self._cutter = None if cut is None else _cutter(cut)
         words = min(CHUNK_WORDS, memory // 8 // 2)
         self.pump = Pump(consumers, memory, words, self._cutter)
-        self.recorder = Recorder(self.pump, addresses=addresses, chunk_words=words, turn=turn or TURN)
+        self.recorder = Recorder(self.pump, addresses=addresses, chunk_words=words, turn=turn)
         self._warnings: list[str] = []
         self._engine: Engine | None = None
         self._counting = True
