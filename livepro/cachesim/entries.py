@@ -21,6 +21,7 @@ from livepro.engines.stream.filtering import (
     ENTRY,
     FETCH,
     FIRST_MISSED,
+    HITS,
     LAST_MISSED,
     NO_LINE,
     ORDER,
@@ -41,7 +42,7 @@ _DATA = 1
 present."""
 _PAGE_NUMBER, _WITHIN, _SPAN = U(0xFFFFFFFF), U(PAGE - 1), U(15)
 _MISSED = U(LAST_MISSED | FIRST_MISSED)
-_PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED)
+_PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED | HITS)
 _NO_LINE = np.int64(NO_LINE - (1 << 64))
 PENDING = 512
 """Words of an instruction, at most: two accesses of 64 lanes are less."""
@@ -321,6 +322,11 @@ def simulate_entries(
             if misses(ll, shapes, LL, address, size):
                 counts[i, column + 2] += 1
                 missed[column + 2] += 1
+            continue
+        if place & U(HITS):
+            a = access_at(begin, end, place & _PLACE, pattern, lanes_of)
+            column = _READ if kind_of[a] & 1 else _WRITE
+            counts[U(owner_of[a]), column] += np.int64(U(value) & U(ADDRESS))
             continue
         take_word(
             np.int64(begin), np.int64(end), np.int64(place), value, access_of, pattern, size_of, kind_of,

@@ -25,7 +25,17 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="written 
 
 SMALL = ":i1='4096,1,64':d1='1024,2,64':ll='8192,4,64'"
 SOME = (
-    *("accesses", "accesses_extended", "avx512", "direction_flag", "execve", "fork", "mid_block", "rep_cmps"),
+    *(
+        "accesses",
+        "accesses_extended",
+        "accesses_masked",
+        "avx512",
+        "direction_flag",
+        "execve",
+        "fork",
+        "mid_block",
+        "rep_cmps",
+    ),
     *("rep_fault", "segments", "signal_nested", "signal_segv", "smc_alias", "smc_mprotect", "vfork", "x87"),
 )
 DIFFERENT = {

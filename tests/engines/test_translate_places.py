@@ -16,7 +16,7 @@ from engines import stepped_cache
 from engines.stepped_cache import ISA, Injected, SteppedEngine, content, native_trace, run_stepped
 from tools import turn
 
-from fixtures import Builder, assembly
+from fixtures import Builder, Fixture, assembly
 from livepro.engines import can_translate
 from livepro.engines.translate import layout
 from livepro.engines.translate.lifecycle.detaching import before_call
@@ -32,7 +32,7 @@ PROGRAMS = {
     "x86_64": (
         *("returns", "jump_table", "loop_family", "rep_movs", "rep_cmps", "flags_alive", "self_loops"),
         *("smc_immediate", "smc_same_block", "smc_branch", "stack_operands"),
-        *("tables", "segments", "accesses_lent"),
+        *("tables", "segments", "accesses_lent", "accesses_masked"),
     ),
     # Not those with exclusive sequences, which no step gets through.
     "aarch64": ("returns", "branches", "pc_relative", "smc_mprotect", "tables"),
@@ -135,6 +135,13 @@ class Homes:
         raise AssertionError(f"at {where}: {pc:#x} is not behind {near} natively: {different}")
 
 
+def _fixture(name: str) -> Fixture:
+    fixture = next(f for f in assembly() if f.source.stem == name)
+    if fixture.missing:
+        pytest.skip(f"the processor has no {' '.join(fixture.missing)}")
+    return fixture
+
+
 def ways(name: str) -> list[str]:
     """The ways in which a program is looked at."""
     if name == "jump_table":
@@ -149,8 +156,7 @@ def test_each_place_is_known(name: str, way: str, builder: Builder, monkeypatch:
     if way == "allowances" and not X86_64:
         pytest.skip("no allowances on this machine")
     monkeypatch.setattr(stepped_cache, "allow_always", lambda: allow(monkeypatch))
-    fixture = next(f for f in assembly() if f.source.stem == name)
-    program = builder.assembly(fixture)
+    program = builder.assembly(fixture := _fixture(name))
     seen = Homes(native_trace(program))
     options = dict(WAYS[way])
     watch(seen, monkeypatch)
@@ -194,7 +200,7 @@ class Happening:
 HAPPENS_TO = {
     "x86_64": (
         *("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
-        "accesses_lent",
+        *("accesses_lent", "accesses_masked"),
     ),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]
@@ -205,7 +211,7 @@ def happens(
 ) -> bool:
     """Have it happen at one place, and see that the program ends as ever, and that what it executed watched
     is exact; whether there is such a place."""
-    fixture = next(f for f in assembly() if f.source.stem == name)
+    fixture = _fixture(name)
     happening = Happening(number, event)
     watch(happening, monkeypatch)
     engine = run_stepped(happening.look, [str(builder.assembly(fixture))], **options)

@@ -43,9 +43,12 @@ FIRST_MISSED = 1 << 28
 ORDER = 1 << 27
 """The entry's second word tells how many words are behind it: the lines of data, as a thread has them
 (`Lines`), of each set from the one used last."""
+HITS = 1 << 26
+"""The entry's second word tells how many accesses an instruction made under a mask, all of them in the line
+that its set used last: who counts accesses must know."""
 TAG_SHIFT = 48
-"""Where an entry's second word tells the block's execution, modulo 2**16, if it is an address or a fetch: an
-entry of an instruction that was not executed after all is taken back."""
+"""Where an entry's second word tells the block's execution, modulo 2**16, if it is an address, a fetch or
+`HITS`: an entry of an instruction that was not executed after all is taken back."""
 ADDRESS = (1 << TAG_SHIFT) - 1
 NO_LINE = 1 << 63
 """In a cache of data: no address minus the line. (It has the addresses of its lines negated.)"""

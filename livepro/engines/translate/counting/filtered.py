@@ -17,6 +17,7 @@ from livepro.engines.stream.filtering import (
     ENTRY,
     FETCH,
     FIRST_MISSED,
+    HITS,
     LAST_MISSED,
     NO_CODE,
     ORDER,
@@ -44,7 +45,7 @@ from livepro.tracee.process import TracedThread
 
 _NUMBER = (1 << PLACE_SHIFT) - 1
 _TAG = (1 << 64 - TAG_SHIFT) - 1
-_PLACE = ~(LAST_MISSED | FIRST_MISSED)
+_PLACE = ~(LAST_MISSED | FIRST_MISSED | HITS)
 
 Stepped = list[tuple[Access, list[int]]]
 

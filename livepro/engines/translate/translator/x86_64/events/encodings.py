@@ -38,6 +38,29 @@ def and_32(register: int, mask: int) -> bytes:
     return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
 
 
+def runs_of(register: int, lanes: int, other: int) -> bytes:
+    """Let the other register be how many runs of ones there are among the lowest bits of one: and r64, ones;
+    lea; not; and; popcnt."""
+    code = and_32(register, (1 << lanes) - 1 if lanes < 32 else -1) if lanes < 64 else b""
+    code += lea(other, register, register, 1, 0) + bytes((0x48 | other >> 3, 0xF7, 0xD0 | other & 7))
+    code += _two(0x21, register, other)
+    return code + b"\xf3" + bytes((0x48 | other >> 3 << 2 | other >> 3, 0x0F, 0xB8, 0xC0 | (other & 7) * 9))
+
+
+def shift_left(register: int, bits: int) -> bytes:
+    """shl r64, imm8"""
+    return bytes((0x48 | register >> 3, 0xC1, 0xE0 | register & 7, bits))
+
+
+def or_registers(to: int, register: int) -> bytes:
+    """or r64, r64"""
+    return _two(0x09, register, to)
+
+
+def _two(operation: int, register: int, to: int) -> bytes:
+    return bytes((0x48 | register >> 3 << 2 | to >> 3, operation, 0xC0 | (register & 7) << 3 | to & 7))
+
+
 def load_first(register: int) -> bytes:
     """mov r64, gs:[r64 + first line of data] (not rsp, r12)"""
     high, low = register >> 3, register & 7

@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.filtering import (
+    HITS,
     PAGE,
+    TAG_SHIFT,
     CodePages,
     Filter,
     Lines,
@@ -43,6 +45,9 @@ from livepro.engines.translate.translator.x86_64.events.encodings import (
     compare_area,
     compare_byte,
     load_first,
+    or_registers,
+    runs_of,
+    shift_left,
 )
 from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
 from livepro.engines.translate.translator.x86_64.events.fetching import filter_fetch
@@ -58,7 +63,7 @@ from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     save,
 )
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
-from livepro.isa.access import Pattern
+from livepro.isa.access import Access, Pattern
 
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 
@@ -69,13 +74,15 @@ Words = list[Place | Mask]
 class FilterPlan(NamedTuple):
     """What is filtered of a block: its number; in front of an instruction (by index) the lines of code
     that it fetches and may be others than before, the plain accesses with their sizes, or the words to be
-    written, and those behind it; where flags are live; the instructions whose words the tracer writes, by
-    index; the cell that counts the block; the registers that it uses."""
+    written (where that is one access under a mask, the bytes of its lanes and how many there are), and those
+    behind it; where flags are live; the instructions whose words the tracer writes, by index; the cell that
+    counts the block; the registers that it uses."""
 
     number: int
     fetches: dict[int, tuple[int, ...]]
     checked: dict[int, list[tuple[Place, int]]]
     before: dict[int, Words]
+    masked: dict[int, tuple[int, int]]
     behind: dict[int, Words]
     live: frozenset[int]
     stepped: frozenset[int]
@@ -117,6 +124,7 @@ class Filtering:
         fetches: dict[int, tuple[int, ...]] = {}
         checked: dict[int, list[tuple[Place, int]]] = {}
         before: dict[int, Words] = {}
+        masked: dict[int, tuple[int, int]] = {}
         behind: dict[int, Words] = {}
         stepped = set()
         word, latest, bits = 1, -1, -self._filter.code.line
@@ -140,6 +148,8 @@ class Filtering:
                     ]
                 else:
                     before[index] = places[0]
+                    if self._may_hit(accesses, places[0]):
+                        masked[index] = accesses[0].size, accesses[0].lanes
                     if places[1]:
                         behind[index] = [*places[1]]
             word += sum(access.words for access in accesses)
@@ -147,7 +157,17 @@ class Filtering:
         for facts in block.facts:
             used |= facts.registers_read | facts.registers_killed
         return FilterPlan(
-            known.number, fetches, checked, before, behind, live, frozenset(stepped), cell, used, Paths()
+            known.number,
+            fetches,
+            checked,
+            before,
+            masked,
+            behind,
+            live,
+            frozenset(stepped),
+            cell,
+            used,
+            Paths(),
         )
 
     @staticmethod
@@ -206,7 +226,9 @@ class Filtering:
                 out += give_back(scratch)
             if saves:
                 out += RELEASE_FLAGS if holds else GIVE_FLAGS_BACK
-        if index in plan.before:
+        if index in plan.masked:
+            self._masked(emitted, plan, plan.before[index], *plan.masked[index], live=index in plan.live)
+        elif index in plan.before:
             self._write(emitted, plan, plan.before[index], first=True)
 
     def behind(self, emitted: Emitted, plan: FilterPlan, index: int) -> None:
@@ -264,8 +286,57 @@ class Filtering:
         code += call(ACCESS) + encode.jump(0)
         plan.paths.backs.append((len(code) - 4, len(emitted.code)))
 
-    @staticmethod
-    def _write(emitted: Emitted, plan: FilterPlan, words: Words, *, first: bool) -> None:
+    def _may_hit(self, accesses: tuple[Access, ...], words: Words) -> bool:
+        """Whether an instruction makes accesses under a mask that may all be in one line."""
+        place, access = words[0], accesses[0]
+        if len(accesses) != 1 or access.pattern is not Pattern.MASKED or not isinstance(place, Place):
+            return False
+        size = access.size * access.lanes
+        plain = not (place.fs or place.short) and (place.base >= 0 or place.scaled >= 0)
+        return plain and size <= self._filter.data.line and place.displacement + size < 1 << 31
+
+    def _masked(
+        self, emitted: Emitted, plan: FilterPlan, words: Words, size: int, lanes: int, *, live: bool
+    ) -> None:
+        """Write how many accesses of so many bytes are made under a mask, if all of them are in lines that
+        their sets used last, so that none changes anything; else their words."""
+        place, mask = words
+        assert isinstance(place, Place)
+        assert isinstance(mask, Mask)
+        out, paths, cache = emitted.code, plan.paths, self._filter.data
+        scratch, other = _borrowed(place.registers, len(out))
+        out += encode.jump(0)
+        code = paths.code
+        paths.enters.append((len(out) - 4, len(code)))
+        if live:
+            code += SAVE_FLAGS
+        code += save(scratch) + save(other)
+        away = []
+        for byte in (0, size * lanes - 1):
+            there = place._replace(displacement=place.displacement + byte)
+            compute(code, paths.fields, there, scratch)
+            code += and_32(scratch, cache.mask) + load_first(scratch)
+            add_place(code, there, scratch)
+            code += compare_byte(scratch, cache.line - 1) + IF_ABOVE
+            away.append(len(code))
+        code += move_mask(scratch, mask.register) + runs_of(scratch, lanes, other)
+        load_execution(emitted, paths, plan.cell, scratch)
+        code += shift_left(scratch, TAG_SHIFT) + or_registers(scratch, other)
+        code += encode.store_area(scratch, layout.ENTRY_VALUE)
+        self._name(paths, plan.number, place.word | HITS)
+        code += call(WORD) + encode.jump(0)
+        done = len(code)
+        for field in away:
+            code[field - 4 : field] = (done - field).to_bytes(4, "little")
+        self._put(emitted, plan, words, scratch, other, first=True)
+        code[done - 4 : done] = (len(code) - done).to_bytes(4, "little")
+        code += give_back(scratch) + give_back(other)
+        if live:
+            code += GIVE_FLAGS_BACK
+        code += encode.jump(0)
+        paths.backs.append((len(code) - 4, len(out)))
+
+    def _write(self, emitted: Emitted, plan: FilterPlan, words: Words, *, first: bool) -> None:
         """Write words, whatever they are (the `first` ones of an instruction); flags are left alone."""
         out, paths = emitted.code, plan.paths
         needed = 0
@@ -276,6 +347,23 @@ class Filtering:
         code = paths.code
         paths.enters.append((len(out) - 4, len(code)))
         code += save(scratch) + save(other)
+        self._put(emitted, plan, words, scratch, other, first=first)
+        code += give_back(scratch) + give_back(other) + encode.jump(0)
+        paths.backs.append((len(code) - 4, len(out)))
+
+    @staticmethod
+    def _name(paths: Paths, number: int, place: int) -> None:
+        """Name what the next entry is of."""
+        paths.code += encode.store_area_immediate(layout.ENTRY, number)
+        paths.fields.append((Field.RECORD, len(paths.code) - 4))
+        paths.code += encode.store_area_immediate(layout.ENTRY + 4, place)
+
+    def _put(
+        self, emitted: Emitted, plan: FilterPlan, words: Words, scratch: int, other: int, *, first: bool
+    ) -> None:
+        """Write words by means of two registers, in front of the `first` ones the lines of data."""
+        paths = plan.paths
+        code = paths.code
         if first:
             _tell_execution(emitted, plan, scratch)
             code += call(CLEAR)
@@ -285,11 +373,8 @@ class Filtering:
             else:
                 _whole(code, paths.fields, what, scratch, other)
             code += encode.store_area(scratch, layout.ENTRY_VALUE)
-            code += encode.store_area_immediate(layout.ENTRY, plan.number)
-            paths.fields.append((Field.RECORD, len(code) - 4))
-            code += encode.store_area_immediate(layout.ENTRY + 4, what.word) + call(WORD)
-        code += give_back(scratch) + give_back(other) + encode.jump(0)
-        paths.backs.append((len(code) - 4, len(out)))
+            self._name(paths, plan.number, what.word)
+            code += call(WORD)
 
 
 def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
