@@ -158,12 +158,23 @@ def complete(
         first = at - 2 * (end - 1 - begin)
         distance = words[first + 1] - words[first]
         step = size if distance >= 0 else -size
-        for turn in range(abs(distance) // size):
+        turns, turn, within = abs(distance) // size, 0, (1 << shapes[D1]) - 1
+        while turn < turns:
+            # Elements that begin and end in the lines of those before find them the last ones, and change
+            # nothing (but two in the only way of a set).
+            more = turns - turn - 1 if shapes[D1 + 2] > 1 or end - begin == 1 else 0
             for operand in range(end - begin):
                 column = _READ if kind_of[begin + operand] & 1 else _WRITE
-                counts[i, column] += 1
                 address = words[first + 2 * operand] + turn * step
                 access(i, column, address, size, shapes, d1, ll, clock, counts, missed)
+                here = address & within
+                left = here // size if step < 0 else (within + 1 - here) // size - 1
+                if here + size > within + 1:
+                    left = 0
+                more = min(more, left)
+            for operand in range(end - begin):
+                counts[i, _READ if kind_of[begin + operand] & 1 else _WRITE] += 1 + more
+            turn += 1 + more
     elif how == _SIZED:
         counts[i, column] += 1
         access(i, column, words[at], words[at + 1], shapes, d1, ll, clock, counts, missed)
