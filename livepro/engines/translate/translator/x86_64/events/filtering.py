@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.filtering import (
-    HITS,
     PAGE,
-    TAG_SHIFT,
     CodePages,
     Filter,
     Lines,
@@ -28,14 +26,11 @@ from livepro.engines.translate.translator.emitted import Cold, Emitted, Field
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.events.addressing import (
-    Mask,
     Place,
     add_registers,
     compute,
-    move_mask,
     others,
     places_of,
-    read_fs,
 )
 from livepro.engines.translate.translator.x86_64.events.encodings import (
     IF_ABOVE,
@@ -45,11 +40,8 @@ from livepro.engines.translate.translator.x86_64.events.encodings import (
     compare_area,
     compare_byte,
     load_first,
-    or_registers,
-    runs_of,
-    shift_left,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS
 from livepro.engines.translate.translator.x86_64.events.fetching import filter_fetch
 from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     GIVE_FLAGS_BACK,
@@ -59,26 +51,32 @@ from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     Paths,
     call,
     give_back,
-    load_execution,
     save,
 )
+from livepro.engines.translate.translator.x86_64.events.words import (
+    Told,
+    Words,
+    borrowed,
+    may_hit,
+    tell_execution,
+    whole,
+    write,
+    write_masked,
+)
 from livepro.engines.translate.translator.x86_64.facts import ALL, Kind
-from livepro.isa.access import Access, Pattern
+from livepro.isa.access import Pattern
 
 _DIRECT = frozenset((Kind.JUMP, Kind.BRANCH, Kind.CALL))
 
-Words = list[Place | Mask]
-"""Words to be written one behind the other."""
-
 
 class FilterPlan(NamedTuple):
-    """What is filtered of a block: its number; in front of an instruction (by index) the lines of code
+    """What is filtered of a block, which is `told`: in front of an instruction (by index) the lines of code
     that it fetches and may be others than before, the plain accesses with their sizes, or the words to be
     written (where that is one access under a mask, the bytes of its lanes and how many there are), and those
-    behind it; where flags are live; the instructions whose words the tracer writes, by index; the cell that
-    counts the block; the registers that it uses."""
+    behind it; where flags are live; the instructions whose words the tracer writes, by index; the registers
+    that the block uses."""
 
-    number: int
+    told: Told
     fetches: dict[int, tuple[int, ...]]
     checked: dict[int, list[tuple[Place, int]]]
     before: dict[int, Words]
@@ -86,9 +84,7 @@ class FilterPlan(NamedTuple):
     behind: dict[int, Words]
     live: frozenset[int]
     stepped: frozenset[int]
-    cell: int
     used: int
-    paths: Paths
 
 
 class Filtering:
@@ -148,7 +144,7 @@ class Filtering:
                     ]
                 else:
                     before[index] = places[0]
-                    if self._may_hit(accesses, places[0]):
+                    if may_hit(accesses, places[0], self._filter.data):
                         masked[index] = accesses[0].size, accesses[0].lanes
                     if places[1]:
                         behind[index] = [*places[1]]
@@ -156,19 +152,8 @@ class Filtering:
         live, used = self._live(emitted, block, live_out), 0
         for facts in block.facts:
             used |= facts.registers_read | facts.registers_killed
-        return FilterPlan(
-            known.number,
-            fetches,
-            checked,
-            before,
-            masked,
-            behind,
-            live,
-            frozenset(stepped),
-            cell,
-            used,
-            Paths(),
-        )
+        told = Told(known.number, cell, Paths())
+        return FilterPlan(told, fetches, checked, before, masked, behind, live, frozenset(stepped), used)
 
     @staticmethod
     def _live(emitted: Emitted, block: SourceBlock, live_out: Callable[[SourceBlock], int]) -> frozenset[int]:
@@ -210,15 +195,15 @@ class Filtering:
             # (The program's address, but for its module's.)
             saves, holds = index in plan.live, not needed & 1 << encode.RAX
             needed |= 1 << encode.RAX if saves else 0
-            scratch, other = _borrowed(
+            scratch, other = borrowed(
                 needed | plan.used if len(others(needed | plan.used)) > 1 else needed,
                 (block.pc & layout.PAGE - 1) + block.offsets[index],
             )
             if saves:
                 out += HOLD_FLAGS if holds else SAVE_FLAGS
             if lines:
-                asked = (emitted, plan.paths, block, index, lines)
-                filter_fetch(*asked, self._filter.code, plan.number, plan.cell)
+                asked = (emitted, plan.told.paths, block, index, lines)
+                filter_fetch(*asked, self._filter.code, plan.told.number, plan.told.cell)
             if accesses:
                 out += save(scratch)
                 for place, size in accesses:
@@ -227,26 +212,27 @@ class Filtering:
             if saves:
                 out += RELEASE_FLAGS if holds else GIVE_FLAGS_BACK
         if index in plan.masked:
-            self._masked(emitted, plan, plan.before[index], *plan.masked[index], live=index in plan.live)
+            shape = self._filter.data, *plan.masked[index]
+            write_masked(emitted, plan.told, plan.before[index], *shape, live=index in plan.live)
         elif index in plan.before:
-            self._write(emitted, plan, plan.before[index], first=True)
+            write(emitted, plan.told, plan.before[index], first=True)
 
     def behind(self, emitted: Emitted, plan: FilterPlan, index: int) -> None:
         """Write what is known behind instruction `index`."""
         if index in plan.behind:
-            self._write(emitted, plan, plan.behind[index], first=False)
+            write(emitted, plan.told, plan.behind[index], first=False)
 
     @staticmethod
     def end(emitted: Emitted, plan: FilterPlan) -> None:
         """The fragment is whole."""
-        paths = plan.paths
+        paths = plan.told.paths
         ways = tuple(paths.enters), tuple(paths.backs)
         emitted.cold = Cold(bytes(paths.code), *ways, tuple(paths.fields), None, tuple(paths.writes))
 
     def _access(
         self, emitted: Emitted, plan: FilterPlan, place: Place, size: int, scratch: int, other: int
     ) -> None:
-        out, cache, paths = emitted.code, self._filter.data, plan.paths
+        out, cache, paths = emitted.code, self._filter.data, plan.told.paths
         begin, fits = len(paths.code), cache.line - size
         absolute = place.base < 0 and place.scaled < 0
         # (Another set wherever the module is, if there are more than a page holds lines.)
@@ -256,7 +242,7 @@ class Filtering:
         else:
             if place.fs or place.short or absolute:
                 out += save(other)
-                _whole(out, emitted.fields, place, scratch, other)
+                whole(out, emitted.fields, place, scratch, other)
                 out += encode.move(other, scratch) + and_32(scratch, cache.mask) + load_first(scratch)
                 out += add_registers(scratch, other) + give_back(other)
             else:
@@ -268,7 +254,7 @@ class Filtering:
         code = paths.code
         if place.fs:
             code += save(other)
-        _whole(code, paths.fields, place, scratch, other)
+        whole(code, paths.fields, place, scratch, other)
         if place.fs:
             code += give_back(other)
         self._simulate(emitted, plan, place.word, size, scratch)
@@ -276,125 +262,15 @@ class Filtering:
     @staticmethod
     def _simulate(emitted: Emitted, plan: FilterPlan, place: int, size: int, scratch: int) -> None:
         """Have an access of `size` bytes simulated, whose address is in the scratch register."""
-        code, fields = plan.paths.code, plan.paths.fields
+        code, fields = plan.told.paths.code, plan.told.paths.fields
         code += encode.store_area(scratch, layout.ENTRY_VALUE)
-        code += encode.store_area_immediate(layout.ENTRY, plan.number)
+        code += encode.store_area_immediate(layout.ENTRY, plan.told.number)
         fields.append((Field.RECORD, len(code) - 4))
         code += encode.store_area_immediate(layout.ENTRY + 4, place)
         code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
-        _tell_execution(emitted, plan, scratch)
+        tell_execution(emitted, plan.told, scratch)
         code += call(ACCESS) + encode.jump(0)
-        plan.paths.backs.append((len(code) - 4, len(emitted.code)))
-
-    def _may_hit(self, accesses: tuple[Access, ...], words: Words) -> bool:
-        """Whether an instruction makes accesses under a mask that may all be in one line."""
-        place, access = words[0], accesses[0]
-        if len(accesses) != 1 or access.pattern is not Pattern.MASKED or not isinstance(place, Place):
-            return False
-        size = access.size * access.lanes
-        plain = not (place.fs or place.short) and (place.base >= 0 or place.scaled >= 0)
-        return plain and size <= self._filter.data.line and place.displacement + size < 1 << 31
-
-    def _masked(
-        self, emitted: Emitted, plan: FilterPlan, words: Words, size: int, lanes: int, *, live: bool
-    ) -> None:
-        """Write how many accesses of so many bytes are made under a mask, if all of them are in lines that
-        their sets used last, so that none changes anything; else their words."""
-        place, mask = words
-        assert isinstance(place, Place)
-        assert isinstance(mask, Mask)
-        out, paths, cache = emitted.code, plan.paths, self._filter.data
-        scratch, other = _borrowed(place.registers, len(out))
-        out += encode.jump(0)
-        code = paths.code
-        paths.enters.append((len(out) - 4, len(code)))
-        if live:
-            code += SAVE_FLAGS
-        code += save(scratch) + save(other)
-        away = []
-        for byte in (0, size * lanes - 1):
-            there = place._replace(displacement=place.displacement + byte)
-            compute(code, paths.fields, there, scratch)
-            code += and_32(scratch, cache.mask) + load_first(scratch)
-            add_place(code, there, scratch)
-            code += compare_byte(scratch, cache.line - 1) + IF_ABOVE
-            away.append(len(code))
-        code += move_mask(scratch, mask.register) + runs_of(scratch, lanes, other)
-        load_execution(emitted, paths, plan.cell, scratch)
-        code += shift_left(scratch, TAG_SHIFT) + or_registers(scratch, other)
-        code += encode.store_area(scratch, layout.ENTRY_VALUE)
-        self._name(paths, plan.number, place.word | HITS)
-        code += call(WORD) + encode.jump(0)
-        done = len(code)
-        for field in away:
-            code[field - 4 : field] = (done - field).to_bytes(4, "little")
-        self._put(emitted, plan, words, scratch, other, first=True)
-        code[done - 4 : done] = (len(code) - done).to_bytes(4, "little")
-        code += give_back(scratch) + give_back(other)
-        if live:
-            code += GIVE_FLAGS_BACK
-        code += encode.jump(0)
-        paths.backs.append((len(code) - 4, len(out)))
-
-    def _write(self, emitted: Emitted, plan: FilterPlan, words: Words, *, first: bool) -> None:
-        """Write words, whatever they are (the `first` ones of an instruction); flags are left alone."""
-        out, paths = emitted.code, plan.paths
-        needed = 0
-        for what in words:
-            needed |= what.registers if isinstance(what, Place) else 0
-        scratch, other = _borrowed(needed, len(out))
-        out += encode.jump(0)
-        code = paths.code
-        paths.enters.append((len(out) - 4, len(code)))
-        code += save(scratch) + save(other)
-        self._put(emitted, plan, words, scratch, other, first=first)
-        code += give_back(scratch) + give_back(other) + encode.jump(0)
-        paths.backs.append((len(code) - 4, len(out)))
-
-    @staticmethod
-    def _name(paths: Paths, number: int, place: int) -> None:
-        """Name what the next entry is of."""
-        paths.code += encode.store_area_immediate(layout.ENTRY, number)
-        paths.fields.append((Field.RECORD, len(paths.code) - 4))
-        paths.code += encode.store_area_immediate(layout.ENTRY + 4, place)
-
-    def _put(
-        self, emitted: Emitted, plan: FilterPlan, words: Words, scratch: int, other: int, *, first: bool
-    ) -> None:
-        """Write words by means of two registers, in front of the `first` ones the lines of data."""
-        paths = plan.paths
-        code = paths.code
-        if first:
-            _tell_execution(emitted, plan, scratch)
-            code += call(CLEAR)
-        for what in words:
-            if isinstance(what, Mask):
-                code += move_mask(scratch, what.register)
-            else:
-                _whole(code, paths.fields, what, scratch, other)
-            code += encode.store_area(scratch, layout.ENTRY_VALUE)
-            self._name(paths, plan.number, what.word)
-            code += call(WORD)
-
-
-def _tell_execution(emitted: Emitted, plan: FilterPlan, scratch: int) -> None:
-    """Tell which execution of the block it is."""
-    load_execution(emitted, plan.paths, plan.cell, scratch)
-    plan.paths.code += encode.store_area(scratch, layout.ENTRY_TAG)
-
-
-def _borrowed(needed: int, turn: int) -> tuple[int, int]:
-    """Two registers that are not needed, others at each turn."""
-    candidates = others(needed)
-    at = turn * 5 % len(candidates)
-    return candidates[at], candidates[at - 1]
-
-
-def _whole(out: bytearray, fields: list[tuple[Field, int]], place: Place, to: int, other: int) -> None:
-    """The address of a place, its segment included (for which the other register is used up)."""
-    compute(out, fields, place, to)
-    if place.fs:
-        out += read_fs(other) + add_registers(to, other)
+        plan.told.paths.backs.append((len(code) - 4, len(emitted.code)))
 
 
 def _compare_absolute(
