@@ -41,6 +41,7 @@ SOME = (
 DIFFERENT = {
     "commands": "resets its counts",
     "long_blocks": "takes minutes to translate",
+    "rip_far": "has code at a multiple of 16 TiB, which cannot be told",
     "spin": "takes its signals when they come",
     "threads_exit_group": "threads are killed anywhere",
     "threads_join": "may wait for a thread, or not",

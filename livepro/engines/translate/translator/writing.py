@@ -72,6 +72,9 @@ class FragmentWriter:
         recorded = recording is not None and recording.wants(source)
         stubs = 0 if recorded else self._tables.stubs(cache, source, check)
         module, live_out = cache.module, self._live_out
+        if module is not None and source.end > module.end:
+            # What is behind the module goes on as if it were of it; in another run it may not be executable.
+            cache.key = ""
         details = self._emitter.emit(source, at, cell, lambda s: live_out(s, module), check, owed, stubs)
         if not registry.cells.original and (details.owed or details.more_budgets):
             slot_of = registry.slot_of
