@@ -160,6 +160,6 @@ def test_the_event_stream_is_measured() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     heading, row = done.stdout.splitlines()
-    assert heading.split() == ["program", "native", "record", "split", "cachesim", "cachegrind"]
+    assert heading.split() == ["program", "native", "blocks", "record", "split", "cachesim", "cachegrind"]
     assert row.split()[0] == "gzip"
-    assert row.count("x") == 4  # each of them ended as natively, with the same output
+    assert row.count("x") == 5  # each of them ended as natively, with the same output
