@@ -66,8 +66,11 @@ class Chunk:
         (`hand_over`), which the thread need not wait for."""
         self.hand_over()
         self._full = self.begin, upto
+        rest = self._words[upto : self.end].copy()
         self._limits.reverse()
-        self._start_with(upto, self.end)
+        self._start()
+        self._words[self.begin : self.begin + len(rest)] = rest
+        self.end = self.begin + len(rest)
 
     def hand_over(self) -> None:
         """Give the sink the words that a turn has left."""
@@ -76,26 +79,18 @@ class Chunk:
             self._full = 0, 0
             self._recorder.deliver(self._stream, self._words[begin:end].copy())
 
-    def deliver(self, upto: int | None = None, more: Words | None = None) -> None:
-        """Give the sink the words up to a place (all of them), with `more` behind them, and begin anew with
-        those behind it."""
+    def deliver(self, more: Words | None = None) -> None:
+        """Give the sink all words, with `more` behind them, and begin anew."""
         self.hand_over()
-        place, end = self.end if upto is None else upto, self.end
-        self._recorder.deliver(self._stream, self._taken(place, more))
-        self._start_with(place, end)
-
-    def _start_with(self, begin: int, end: int) -> None:
-        rest = self._words[begin:end].copy()
+        self._recorder.deliver(self._stream, self._taken(more))
         self._start()
-        self._words[self.begin : self.begin + len(rest)] = rest
-        self.end = self.begin + len(rest)
 
     def close(self, more: Words | None = None) -> None:
         """The stream has ended: give the sink what is left, and `more`."""
         self.hand_over()
-        self._recorder.deliver(self._stream, self._taken(self.end, more))
+        self._recorder.deliver(self._stream, self._taken(more))
         self._recorder.end(self._stream)
 
-    def _taken(self, place: int, more: Words | None) -> Words:
-        mine = self._words[self.begin : place]
+    def _taken(self, more: Words | None) -> Words:
+        mine = self._words[self.begin : self.end]
         return mine.copy() if more is None else np.concatenate((mine, more))

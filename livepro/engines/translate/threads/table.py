@@ -112,6 +112,11 @@ class ProgramCounter:
             failed(tid)  # else it is indeed there
         return pc & ALL_64
 
+    def lead(self, tid: int, address: int) -> bool:
+        """Have a stopped thread run on from an address. False if it has been killed; raises OSError if it
+        cannot be led there."""
+        return self._write(tid, address) != -1 or not failed(tid)
+
     def lead_on(self, state: TranslatedThread, address: int) -> bool:
         """The same within a code cache, for a thread that has its own registers but for one that it may be
         lent."""
@@ -119,8 +124,3 @@ class ProgramCounter:
             code = state.thread.read(address, _LOOKED_AT)
             self._backend.lead(state.thread.tid, state.words, code)
         return self.lead(state.thread.tid, address)
-
-    def lead(self, tid: int, address: int) -> bool:
-        """Have a stopped thread run on from an address. False if it has been killed; raises OSError if it
-        cannot be led there."""
-        return self._write(tid, address) != -1 or not failed(tid)
