@@ -38,6 +38,10 @@ class RawBlock(NamedTuple):
     label: CodeLabel | None = None
 
 
+class Gone(LookupError):
+    """The engine is just giving up what it knew of a block: the image's record will describe it."""
+
+
 class LiveThread(NamedTuple):
     """What a thread has executed so far: complete executions of each block (int64, by block number) and
     (block number, k) -> executions of its first k instructions only. What resets and pauses
@@ -61,7 +65,7 @@ class LiveCounts(NamedTuple):
 
     `numbering` is the object that numbers its blocks: where it is another one than
     last time, block n is what was block `former[n]` (all were new if that is None).
-    `lengths` (int64) are instructions by block number; `block` describes one.
+    `lengths` (int64) are instructions by block number; `block` describes one, or raises `Gone`.
     `settled` says that nothing here will change any more.
     """
 

@@ -180,10 +180,12 @@ class Collector:
             return None
         image.prepare(counts)
         self._limited |= any(live.limited for live in counts.threads)
-        moves = [
-            image.advance(image.threads.get(live.thread) or self._track(image, live.thread), live, catalogue)
-            for live in counts.threads
-        ]
+        moves = []
+        for live in counts.threads:
+            tracked = image.threads.get(live.thread) or self._track(image, live.thread)
+            move = image.advance(tracked, live, catalogue)
+            if move is not None:
+                moves.append(move)
         new = image.learn(moves, catalogue, until)
         self._correct(image)
         for move in moves:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from livepro.engines.live import LiveCounts
+from livepro.engines.live import Gone, LiveCounts
 from livepro.engines.recording import ImageRecord, ThreadTally
 from livepro.errors import LiveproError
 from livepro.isa.base import Isa
@@ -27,11 +27,7 @@ def present(
     thread's counts are of a moment of its own. Basic block vectors are not in it."""
     images = []
     for record in list(engine.images):
-        counts = _read(engine, record)
-        for live in counts.threads:
-            if engine.tracer.threads.get(live.thread.tid) is live.thread:
-                live.thread.remember_name()  # it may have got one since it began
-        image = _image(record, counts)
+        image = _image(engine, record)
         if image.tallies:
             images.append(image)
     return RunResult(
@@ -45,17 +41,24 @@ def present(
     )
 
 
-def _read(engine: LiveEngine, record: ImageRecord) -> LiveCounts:
-    until = time.monotonic() + _PATIENCE
-    while (counts := engine.live(record)) is None:
-        if time.monotonic() > until:
-            raise LiveproError(f"The counts of process {record.process.pid} cannot be read.", "Try again.")
-        time.sleep(0.01)
-    return counts
-
-
-def _image(record: ImageRecord, counts: LiveCounts) -> ImageRecord:
+def _image(engine: LiveEngine, record: ImageRecord) -> ImageRecord:
     """A record of the blocks that ran and the threads that ran them."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        counts = engine.live(record)
+        if counts is not None:
+            for live in counts.threads:
+                if engine.tracer.threads.get(live.thread.tid) is live.thread:
+                    live.thread.remember_name()  # it may have got one since it began
+            try:
+                return _described(record, counts)
+            except Gone:
+                pass
+        time.sleep(0.01)
+    raise LiveproError(f"The counts of process {record.process.pid} cannot be read.", "Try again.")
+
+
+def _described(record: ImageRecord, counts: LiveCounts) -> ImageRecord:
     image = ImageRecord(record.process)
     ran = np.zeros(len(counts.lengths), np.bool_)
     for live in counts.threads:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.live import LiveCounts, LiveThread
+from livepro.engines.live import Gone, LiveCounts, LiveThread
 from livepro.engines.recording import ImageRecord
 from livepro.live.catalogue import Catalogue, Ints
 from livepro.live.sums import Recent, join
@@ -138,10 +138,17 @@ class Image:
             self._ran = np.concatenate((self._ran, np.zeros(more, np.bool_)))
         self._counts = counts
 
-    def advance(self, tracked: Tracked, live: LiveThread, catalogue: Catalogue) -> Move:
-        """Take a thread's counts; returns what has been executed since the last time."""
+    def advance(self, tracked: Tracked, live: LiveThread, catalogue: Catalogue) -> Move | None:
+        """Take a thread's counts; returns what has been executed since the last time. None, and nothing is
+        taken, where a block that was left early cannot be described just now: ask again later."""
         assert self._counts is not None
         before_all = tracked.instructions
+        if len(tracked.ran) < len(self._ran):
+            tracked.ran = np.concatenate((tracked.ran, np.zeros(len(self._ran) - len(tracked.ran), np.bool_)))
+        try:
+            parts, part_times = self._beginnings(tracked, live, catalogue)
+        except Gone:
+            return None
         lengths = self._counts.lengths
         former = tracked.entries
         moved = live.entries.copy()
@@ -151,11 +158,8 @@ class Image:
         tracked.instructions += int(times @ lengths[rows])
         tracked.simd += int(times @ self.simd[rows])
         tracked.entries = live.entries
-        if len(tracked.ran) < len(self._ran):
-            tracked.ran = np.concatenate((tracked.ran, np.zeros(len(self._ran) - len(tracked.ran), np.bool_)))
         self._note(tracked, rows)
         tracked.closed = live.closed
-        parts, part_times = self._beginnings(tracked, live, catalogue)
         fresh = self.number[rows] == UNKNOWN
         return Move(tracked, rows, times, parts, part_times, fresh, tracked.instructions - before_all)
 
@@ -217,8 +221,12 @@ class Image:
             weight += tracked.executions(rows)
         rows = rows[np.argsort(-weight * self._counts.lengths[rows], kind="stable")]
         done = 0
-        for done, row in enumerate(rows.tolist(), 1):
-            self.number[row] = self._learn(row, catalogue)
+        for row in rows.tolist():
+            try:
+                self.number[row] = self._learn(row, catalogue)
+            except Gone:
+                break
+            done += 1
             if done % 16 == 0 and time.thread_time() > until:
                 break
         new, self._waiting = rows[:done], rows[done:]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from livepro.engines.live import LiveCounts, LiveThread, RawBlock
+from livepro.engines.live import Gone, LiveCounts, LiveThread, RawBlock
 
 
 @dataclass
@@ -24,6 +24,7 @@ class FakeEngine:
     settled: bool = False
     limited: bool = False
     codes: list[bytes] = field(default_factory=list)
+    gone: bool = False
 
     def __post_init__(self) -> None:
         process = SimpleNamespace(pid=7, ppid=1, image=0, command=("prog",), exit=None)
@@ -51,12 +52,16 @@ class FakeEngine:
             self.numbering,
             None if self.former is None else np.array(self.former, np.int64),
             np.array([len(sizes(code)) for code in self.codes], np.int64),
-            lambda n: RawBlock(
-                0x1000 + 64 * n, self.codes[n], sizes(self.codes[n]), "/bin/prog", 0x1000 + 64 * n
-            ),
+            self.block,
             tuple(threads),
             self.settled,
         )
+
+    def block(self, number: int) -> RawBlock:
+        if self.gone:
+            raise Gone
+        address, code = 0x1000 + 64 * number, self.codes[number]
+        return RawBlock(address, code, sizes(code), "/bin/prog", address)
 
 
 @dataclass(eq=False)

@@ -193,6 +193,30 @@ def test_blocks_that_wait_to_be_described_are_counted_and_said_to_wait() -> None
     assert types["nop"] == seen.whole.total
 
 
+def test_blocks_that_the_engine_is_giving_up_are_described_by_its_record() -> None:
+    """The code cache of an image that has ended is closed while a view asks for its blocks."""
+    engine, collector, clock = made()
+    one, two = engine.thread(1), engine.thread(2)
+    engine.codes = [NOP, NOP * 2, NOP * 3]
+    engine.entries[id(one)], engine.entries[id(two)] = [0, 0, 5], [0, 7, 2]
+    engine.partial[id(two)] = {(2, 1): 4}
+    engine.gone = True
+    collector.refresh()
+    seen = collector.picture(Query())
+    assert (seen.whole.total, seen.unnamed) == (15, 15)  # of the second thread nothing yet
+    engine.gone = False
+    engine.numbering, engine.former, engine.settled = object(), [1, 2], True
+    engine.codes = engine.codes[1:]
+    engine.entries[id(one)], engine.entries[id(two)] = [0, 5], [7, 2]
+    engine.partial[id(two)] = {(1, 1): 4}
+    clock.now += 1
+    collector.refresh()
+    seen = collector.picture(Query())
+    assert (seen.whole.total, seen.unnamed) == (15 + 14 + 6 + 4, 0)
+    assert sorted((b.executions.total, b.instructions.total) for b in seen.blocks) == [(7, 14), (11, 25)]
+    assert sum(t.instructions.total for t in seen.threads) == seen.whole.total
+
+
 def test_behind_the_end_nothing_waits_long() -> None:
     """At the pace of a running program these blocks take 3000 / 16 looks of a quarter of a second."""
     engine = FakeEngine()

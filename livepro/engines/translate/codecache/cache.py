@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.live import Gone
 from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import (
@@ -229,13 +230,18 @@ class Cache:
         return found
 
     def made_parts(self, row: int) -> tuple[int, bytes, bytes]:
-        """The address and bytes of a block that compiled code has made, and the sizes of its instructions."""
+        """The address and bytes of a block that compiled code has made, and the sizes of its instructions.
+
+        Raises `Gone` once they have been given up: a view's thread may ask at any time.
+        """
         assert self.module is not None
-        assert self.text is not None
+        text = self.text
+        if text is None:
+            raise Gone
         known = batch_of(self.batches, row)[2]
         offset, size = int(known[0]), int(known[4])
-        code = self.text.code[offset : offset + size].tobytes()
-        return offset + self.module.start, code, self.text.steps(offset, int(known[3]))
+        code = text.code[offset : offset + size].tobytes()
+        return offset + self.module.start, code, text.steps(offset, int(known[3]))
 
     def codes_of(self, blocks: Array) -> list[bytes]:
         """The bytes of blocks that compiled code has made."""
