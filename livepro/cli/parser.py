@@ -37,6 +37,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (\S+)", message)
+        if unknown and not unknown[1].startswith("-"):
+            raise LiveproError(
+                f"There is one argument too many, {unknown[1]}.",
+                f"See `{self.prog} --help` for what it takes.",
+            )
         if unknown:
             name = unknown[1].partition("=")[0]
             hint = suggest(name, (s for s in self._option_string_actions if s.startswith("--")))

@@ -123,7 +123,7 @@ def test_a_region_of_threads(builder: Builder, tmp_path: Path) -> None:
     assert told["analyses"]["cachesim"][0]["result"]["totals"]["Ir"] == executed
     rows = told["analyses"]["sharing"][0]["result"]["falsely_shared"]
     (apart,) = [row for row in rows if row["place"].startswith("apart")]
-    assert apart["accesses"] == 4000
+    assert apart["accesses"] == 4002  # two of them by the first thread, right before puts
 
 
 @pytest.mark.parametrize("engine", ["translate", "block"])

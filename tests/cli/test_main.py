@@ -59,6 +59,7 @@ def test_nothing_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["rnu"], "livepro: There is no command 'rnu'. Did you mean run?"),
         (["--frob"], "livepro: There is no option --frob."),
+        (["annotate", "one", "two", "three"], "livepro: There is one argument too many, three."),
         (["run"], "livepro: There is no command to run."),
         (["run", "--"], "livepro: There is no command to run."),
     ],

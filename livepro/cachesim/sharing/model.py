@@ -58,7 +58,7 @@ class Sharing(Analysis):
         keys, counts = entries.keys[used], entries.counts[used]
         lines, starts = np.unique(keys >> THREAD_BITS, return_index=True)
         bounds = np.append(starts, len(keys)).astype(np.int64)
-        kinds = kinds_of(bounds, entries.bytes_of[used])
+        kinds = kinds_of(bounds, entries.bytes_of[used], counts)
         accesses = np.add.reduceat(counts.sum(axis=1), starts) if len(lines) else np.zeros(0, np.int64)
         written = np.add.reduceat(counts[:, 1], starts) > 0 if len(lines) else np.zeros(0, bool)
 

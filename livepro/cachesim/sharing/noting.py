@@ -89,27 +89,37 @@ def move(keys, counts, bytes_of, who, shift, new_keys, new_counts, new_bytes_of,
 
 PRIVATE, READ, SHARED, FALSE = range(4)
 """Kinds of lines: used by one thread; read by several; with bytes that one thread writes and another uses;
-written by one and used by another, but not the same bytes."""
+written by one and used by another, but for the most part not the same bytes."""
 
 
 @njit(nogil=True, cache=True)
-def kinds_of(starts, bytes_of):
-    """The kind of each line, whose entries are the rows of `bytes_of` from `starts` to the next."""
+def kinds_of(starts, bytes_of, counts):
+    """The kind of each line, whose entries are the rows of `bytes_of` and `counts` from `starts` to the next.
+
+    Two threads of which one writes have the line to do with each other as often as the one of fewer accesses
+    makes some: truly if one writes bytes that the other one uses, else falsely. A line is of the kind that is
+    more often; truly shared if both are the same.
+    """
     out = np.zeros(len(starts) - 1, np.int64)
     for line in range(len(out)):
         first, behind = starts[line], starts[line + 1]
         if behind - first < 2:
             continue
-        out[line] = READ
+        truly, falsely = 0, 0
         for a in range(first, behind):
-            written = bytes_of[a, 1]
-            if not written:
-                continue
-            for b in range(first, behind):
-                if a == b:
+            used, written = bytes_of[a, 0] | bytes_of[a, 1], bytes_of[a, 1]
+            for b in range(a + 1, behind):
+                if not written and not bytes_of[b, 1]:
                     continue
-                if written & (bytes_of[b, 0] | bytes_of[b, 1]):
-                    out[line] = SHARED
-                elif out[line] == READ:
-                    out[line] = FALSE
+                times = min(counts[a, 0] + counts[a, 1], counts[b, 0] + counts[b, 1])
+                if written & (bytes_of[b, 0] | bytes_of[b, 1]) or bytes_of[b, 1] & used:
+                    truly += times
+                else:
+                    falsely += times
+        if falsely > truly:
+            out[line] = FALSE
+        elif truly:
+            out[line] = SHARED
+        else:
+            out[line] = READ
     return out
