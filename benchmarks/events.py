@@ -1,4 +1,4 @@
-"""What the event stream costs: python -m benchmarks.events [--scale small|full] [NAME ...].
+"""What the event stream costs: python -m benchmarks.events [--scale small|full] [--columns LIST] [NAME ...].
 
 Programs natively, recorded with a consumer that drops everything (`record`), with an analysis of a user's
 (`split`, which counts accesses that cross a cache line), under livepro's simulator of caches, and under
@@ -73,8 +73,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.events", description=__doc__)
     parser.add_argument("--scale", choices=SCALES, default="full")
     parser.add_argument("names", nargs="*", default=CHOSEN, metavar="NAME", help=f"of {', '.join(CHOSEN)}")
-    args = parser.parse_args()
     tools = commands()
+    parser.add_argument("--columns", default=",".join(tools), metavar="LIST", help=f"of {', '.join(tools)}")
+    args = parser.parse_args()
+    tools = {name: tools[name] for name in args.columns.split(",") if name in tools}
     print(f"{'program':<14}{'native':>9}" + "".join(f"{name:>19}" for name in tools), flush=True)
     with tempfile.TemporaryDirectory(prefix="livepro-benchmarks-") as name:
         os.environ["LIVEPRO_CACHE_DIR"] = str(Path(name, "kept"))

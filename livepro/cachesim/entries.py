@@ -18,11 +18,13 @@ from numba import njit
 from livepro.cachesim.simulating import D1, I1, LL, misses
 from livepro.engines.stream.filtering import (
     ADDRESS,
+    BYTES_SHIFT,
     ENTRY,
     FETCH,
     FIRST_MISSED,
     HITS,
     LAST_MISSED,
+    MOST_BYTES,
     NO_LINE,
     ORDER,
     PAGE,
@@ -42,7 +44,8 @@ _DATA = 1
 present."""
 _PAGE_NUMBER, _WITHIN, _SPAN = U(0xFFFFFFFF), U(PAGE - 1), U(15)
 _MISSED = U(LAST_MISSED | FIRST_MISSED)
-_PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED | HITS)
+_PLACE = U(FETCH - 1) & ~U(LAST_MISSED | FIRST_MISSED)
+_WORD = U((1 << BYTES_SHIFT) - 1)
 _NO_LINE = np.int64(NO_LINE - (1 << 64))
 PENDING = 512
 """Words of an instruction, at most: two accesses of 64 lanes are less."""
@@ -313,11 +316,14 @@ def simulate_entries(
         block = U(first[number])
         begin, end = U(access_of[block]), U(access_of[U(first[number + ONE])])
         if place & _MISSED:
-            place &= _PLACE
-            a = begin + place - ONE
-            if U(words_of[number]) != ONE + end - begin:
-                a = access_at(begin, end, place, pattern, lanes_of)
-            address, size = value & ADDRESS, min(size_of[a], width)
+            address, a = value & ADDRESS, begin + (place & _PLACE) - ONE
+            if place & U(HITS):
+                a = access_at(begin, end, place & _WORD, pattern, lanes_of)
+                size = np.int64(place >> U(BYTES_SHIFT) & U(MOST_BYTES - 1)) + 1
+            else:
+                if U(words_of[number]) != ONE + end - begin:
+                    a = access_at(begin, end, place & _PLACE, pattern, lanes_of)
+                size = np.int64(min(size_of[a], width))
             line, last = address >> d_bits, (address + size - 1) >> d_bits
             away = first_missed and take_missed(d1, U(line & d_mask) * d_room, d_ways, line, clock)
             if last_missed and take_missed(d1, U(last & d_mask) * d_room, d_ways, last, clock):
@@ -335,7 +341,7 @@ def simulate_entries(
                 missed[column + 2] += 1
             continue
         if place & U(HITS):
-            a = access_at(begin, end, place & _PLACE, pattern, lanes_of)
+            a = access_at(begin, end, place & _WORD, pattern, lanes_of)
             column = _READ if kind_of[a] & 1 else _WRITE
             counts[U(owner_of[a]), column] += np.int64(U(value) & U(ADDRESS))
             continue

@@ -44,8 +44,13 @@ ORDER = 1 << 27
 """The entry's second word tells how many words are behind it: the lines of data, as a thread has them
 (`Lines`), of each set from the one used last."""
 HITS = 1 << 26
-"""The entry's second word tells how many accesses an instruction made under a mask, all of them in the line
-that its set used last: who counts accesses must know."""
+"""The entry's second word tells how many accesses an instruction made under a mask: who counts accesses must
+know. With `LAST_MISSED` or `FIRST_MISSED` it is the address of one of them that missed, and the place says how
+many bytes it has, minus one (`BYTES_SHIFT`)."""
+BYTES_SHIFT = 20
+"""Where they are in such a place; below is the number of the access word."""
+MOST_BYTES = 1 << 6
+"""As many bytes a register has."""
 TAG_SHIFT = 48
 """Where an entry's second word tells the block's execution, modulo 2**16, if it is an address, a fetch or
 `HITS`: an entry of an instruction that was not executed after all is taken back."""
@@ -104,6 +109,11 @@ class Lines(NamedTuple):
     def unpacked(cls, number: int) -> Lines:
         """What has been `packed`."""
         return cls(*(number >> shift & 0xFFFF for shift in (0, 16, 32)))
+
+
+def word_of(place: int) -> int:
+    """The number of the access word in a place, or that of the instruction and `FETCH`."""
+    return place & (1 << BYTES_SHIFT) - 1 if place & HITS else place & ~(LAST_MISSED | FIRST_MISSED)
 
 
 class CodePages:

@@ -16,9 +16,6 @@ from livepro.engines.stream.blocks import StreamBlock, StreamBlocks
 from livepro.engines.stream.filtering import (
     ENTRY,
     FETCH,
-    FIRST_MISSED,
-    HITS,
-    LAST_MISSED,
     NO_CODE,
     ORDER,
     PAGE,
@@ -28,6 +25,7 @@ from livepro.engines.stream.filtering import (
     TAG_SHIFT,
     WITHIN_SHIFT,
     Filter,
+    word_of,
 )
 from livepro.engines.stream.recorder import Recorder, StreamThread
 from livepro.engines.stream.stepping import StoppedMachine
@@ -45,7 +43,6 @@ from livepro.tracee.process import TracedThread
 
 _NUMBER = (1 << PLACE_SHIFT) - 1
 _TAG = (1 << 64 - TAG_SHIFT) - 1
-_PLACE = ~(LAST_MISSED | FIRST_MISSED | HITS)
 
 Stepped = list[tuple[Access, list[int]]]
 
@@ -229,7 +226,7 @@ class FilteredTrace:
 
         def own(at: int) -> bool:
             head = int(words[at])
-            place = head >> PLACE_SHIFT & _PLACE
+            place = word_of(head >> PLACE_SHIFT)
             word = not place & (FETCH | ORDER) and place >= first
             return head & _NUMBER == known.number and (word or place == FETCH | count)
 

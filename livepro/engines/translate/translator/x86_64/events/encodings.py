@@ -13,6 +13,7 @@ IF_DIFFERENT = b"\x0f\x85\0\0\0\0"  # jne
 IS_FULL = b"\x65\x80\x3c\x25" + _i32(layout.RECORD + 2) + b"\0"
 """cmp byte gs:[offset], 0: whether a thread's chunk is full (`layout.RECORDS_END`)."""
 IF_ABOVE = b"\x0f\x87\0\0\0\0"  # ja
+IF_ZERO = b"\x0f\x84\0\0\0\0"  # je
 
 
 def compare_area(register: int, offset: int) -> bytes:
@@ -38,13 +39,49 @@ def and_32(register: int, mask: int) -> bytes:
     return prefix + bytes((0x81, 0xE0 | register & 7)) + _i32(mask)
 
 
+def lowest(register: int, lanes: int) -> bytes:
+    """Let a register have no others than its lowest bits: and r32, ones"""
+    return and_32(register, (1 << lanes) - 1 if lanes < 32 else -1) if lanes < 64 else b""
+
+
 def runs_of(register: int, lanes: int, other: int) -> bytes:
     """Let the other register be how many runs of ones there are among the lowest bits of one: and r64, ones;
     lea; not; and; popcnt."""
-    code = and_32(register, (1 << lanes) - 1 if lanes < 32 else -1) if lanes < 64 else b""
+    code = lowest(register, lanes)
     code += lea(other, register, register, 1, 0) + bytes((0x48 | other >> 3, 0xF7, 0xD0 | other & 7))
     code += _two(0x21, register, other)
     return code + b"\xf3" + bytes((0x48 | other >> 3 << 2 | other >> 3, 0x0F, 0xB8, 0xC0 | (other & 7) * 9))
+
+
+def first_run(register: int, at: int) -> bytes:
+    """Of the ones in a register, which are some, let another one be where the first run of them begins, and the
+    first one how many there are in it: tzcnt; shrx; not; tzcnt."""
+    code = _scan(True, 0xBC, at, register)
+    high = 0x80 * (register < 8) | 0x40 | 0x20 * (register < 8) | 2
+    code += bytes((0xC4, high, 0x83 | (~at & 15) << 3, 0xF7, 0xC0 | (register & 7) * 9))
+    code += bytes((0x48 | register >> 3, 0xF7, 0xD0 | register & 7))
+    return code + _scan(True, 0xBC, register, register)
+
+
+def last_one(register: int) -> bytes:
+    """Let a register be where the last of its ones is: bsr"""
+    return _scan(False, 0xBD, register, register)
+
+
+def _scan(counts: bool, operation: int, to: int, register: int) -> bytes:
+    return b"\xf3" * counts + bytes((0x48 | to >> 3 << 2 | register >> 3, 0x0F, operation)) + bytes(
+        (0xC0 | (to & 7) << 3 | register & 7,)
+    )
+
+
+def test(register: int) -> bytes:
+    """test r64, r64"""
+    return _two(0x85, register, register)
+
+
+def or_immediate(register: int, value: int) -> bytes:
+    """or r64, imm32"""
+    return bytes((0x48 | register >> 3, 0x81, 0xC8 | register & 7)) + _i32(value)
 
 
 def shift_left(register: int, bits: int) -> bytes:

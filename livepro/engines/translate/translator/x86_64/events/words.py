@@ -1,11 +1,11 @@
 """Emits what writes down accesses that are no single plain one: the words that tell them, behind the lines of
-data; or, under a mask and where nothing can miss, how many they are."""
+data; or, under a mask, how many they are, and those of them that miss."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from livepro.engines.stream.filtering import HITS, TAG_SHIFT, Lines
+from livepro.engines.stream.filtering import BYTES_SHIFT, HITS, TAG_SHIFT, Lines
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Emitted, Field
 from livepro.engines.translate.translator.x86_64 import encode
@@ -20,15 +20,21 @@ from livepro.engines.translate.translator.x86_64.events.addressing import (
 )
 from livepro.engines.translate.translator.x86_64.events.encodings import (
     IF_ABOVE,
+    IF_ZERO,
     add_place,
     and_32,
     compare_byte,
+    first_run,
+    last_one,
     load_first,
+    lowest,
+    or_immediate,
     or_registers,
     runs_of,
     shift_left,
+    test,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import CLEAR, WORD
+from livepro.engines.translate.translator.x86_64.events.entries import ACCESS, CLEAR, WORD
 from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     GIVE_FLAGS_BACK,
     SAVE_FLAGS,
@@ -81,8 +87,8 @@ def may_hit(accesses: tuple[Access, ...], words: Words, cache: Lines) -> bool:
 def write_masked(
     emitted: Emitted, told: Told, words: Words, cache: Lines, size: int, lanes: int, *, live: bool
 ) -> None:
-    """Write how many accesses of so many bytes are made under a mask, if all of them are in lines that
-    their sets used last, so that none changes anything; else their words. Flags that are `live` are kept."""
+    """Write how many accesses of so many bytes are made under a mask, and have them simulated if one may not be
+    in the line that its set used last. Flags that are `live` are kept."""
     place, mask = words
     assert isinstance(place, Place)
     assert isinstance(mask, Mask)
@@ -94,7 +100,13 @@ def write_masked(
     if live:
         code += SAVE_FLAGS
     code += save(scratch) + save(other)
-    away = []
+    code += move_mask(scratch, mask.register) + runs_of(scratch, lanes, other)
+    load_execution(emitted, paths, told.cell, scratch)
+    code += shift_left(scratch, TAG_SHIFT) + or_registers(scratch, other)
+    code += encode.store_area(scratch, layout.ENTRY_VALUE)
+    _name(told, place.word | HITS)
+    code += call(WORD)
+    away, done = [], []
     for byte in (0, size * lanes - 1):
         there = place._replace(displacement=place.displacement + byte)
         compute(code, paths.fields, there, scratch)
@@ -102,22 +114,53 @@ def write_masked(
         add_place(code, there, scratch)
         code += compare_byte(scratch, cache.line - 1) + IF_ABOVE
         away.append(len(code))
-    code += move_mask(scratch, mask.register) + runs_of(scratch, lanes, other)
-    load_execution(emitted, paths, told.cell, scratch)
-    code += shift_left(scratch, TAG_SHIFT) + or_registers(scratch, other)
-    code += encode.store_area(scratch, layout.ENTRY_VALUE)
-    _name(told, place.word | HITS)
-    code += call(WORD) + encode.jump(0)
-    done = len(code)
-    for field in away:
-        code[field - 4 : field] = (done - field).to_bytes(4, "little")
-    _put(emitted, told, words, scratch, other, first=True)
-    code[done - 4 : done] = (len(code) - done).to_bytes(4, "little")
+    code += encode.jump(0)
+    done.append(len(code))
+    _lead(code, away)
+    code += move_mask(scratch, mask.register) + lowest(scratch, lanes) + test(scratch) + IF_ZERO
+    done.append(len(code))
+    _simulate_runs(emitted, told, place, mask, size, lanes, scratch, other)
+    _lead(code, done)
     code += give_back(scratch) + give_back(other)
     if live:
         code += GIVE_FLAGS_BACK
     code += encode.jump(0)
     paths.backs.append((len(code) - 4, len(out)))
+
+
+def _lead(code: bytearray, fields: list[int]) -> None:
+    """Let branches that end at these offsets lead to what comes next."""
+    for field in fields:
+        code[field - 4 : field] = (len(code) - field).to_bytes(4, "little")
+
+
+def _simulate_runs(
+    emitted: Emitted, told: Told, place: Place, mask: Mask, size: int, lanes: int, scratch: int, other: int
+) -> None:
+    """Have the first run of lanes simulated whose mask is in the scratch register, and the last lane.
+
+    What is between them is in their lines, which are two at most, of different sets: it changes nothing. Nor is
+    there another one than the last lane's that can be the first one in the second line, if it is not the first
+    run's."""
+    code, fields, steps = told.paths.code, told.paths.fields, size.bit_length() - 1
+    code += first_run(scratch, other) + shift_left(scratch, steps)
+    code += encode.lea_increment(scratch, -1) + encode.store_area(scratch, layout.ENTRY_SPAN)
+    code += shift_left(scratch, BYTES_SHIFT) + or_immediate(scratch, place.word | HITS)
+    code += encode.store_area(scratch, layout.ENTRY + 4)  # and what is behind it, which comes now
+    code += encode.store_area_immediate(layout.ENTRY, told.number)
+    fields.append((Field.RECORD, len(code) - 4))
+    compute(code, fields, place, scratch)
+    code += shift_left(other, steps) + add_registers(scratch, other)
+    code += encode.store_area(scratch, layout.ENTRY_VALUE)
+    tell_execution(emitted, told, scratch)
+    code += call(ACCESS)
+    code += move_mask(scratch, mask.register) + lowest(scratch, lanes)
+    code += last_one(scratch) + shift_left(scratch, steps)
+    compute(code, fields, place, other)
+    code += add_registers(scratch, other) + encode.store_area(scratch, layout.ENTRY_VALUE)
+    code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
+    code += encode.store_area_immediate(layout.ENTRY + 4, place.word | HITS | size - 1 << BYTES_SHIFT)
+    code += call(ACCESS)
 
 
 def tell_execution(emitted: Emitted, told: Told, scratch: int) -> None:
