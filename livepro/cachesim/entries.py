@@ -102,7 +102,7 @@ def take_missed(cache, at, ways, line, clock):
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def take_order(cache, lines, clock, bits, sets, ways):
     """Take in which lines of data a thread's cache has (`Lines`), of each set from the one used last."""
     row = U(1 << bits - 3)
@@ -124,7 +124,7 @@ def take_order(cache, lines, clock, bits, sets, ways):
     clock[_DATA] = clock[0]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def data_misses(d1, shapes, address, size, clock):
     """Whether an access misses the first-level cache of data."""
     bits, mask, ways = shapes[D1], shapes[D1 + 1], U(shapes[D1 + 2])
@@ -136,7 +136,7 @@ def data_misses(d1, shapes, address, size, clock):
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def access(i, column, address, size, shapes, d1, ll, clock, counts, missed):
     """Simulate an access of instruction `i`, and count its misses."""
     size = min(size, 1 << shapes[D1])
@@ -206,13 +206,13 @@ def complete(
                 begun = -1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def words_in(pattern, lanes):
     """The words of an access."""
     return 1 if pattern == _ONE else 1 + lanes if pattern == _LANES else 2
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def access_at(begin, end, place, pattern, lanes_of):
     """Which access of a block, from `begin` to `end`, a word belongs to."""
     behind = U(1)
@@ -223,7 +223,7 @@ def access_at(begin, end, place, pattern, lanes_of):
     return end - ONE
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def take_word(
     begin, end, place, value, access_of, pattern, size_of, kind_of, lanes_of, owner_of, pending, shapes, d1,
     ll, clock, counts, missed,

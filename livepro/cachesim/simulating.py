@@ -28,7 +28,7 @@ I1, D1, LL = 0, 3, 6
 """Where the shape of each cache is: the bits of its lines, its sets minus one, its ways."""
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def set_misses(tags, at, ways, line):
     """Whether `line` is not among the `ways` lines from `at` on; it is then, as the most recent."""
     if tags[at] == line:
@@ -45,7 +45,7 @@ def set_misses(tags, at, ways, line):
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def misses(tags, shapes, cache, address, size):
     """Whether an access misses the `cache`-th of the `shapes`."""
     bits, mask, ways = shapes[cache], shapes[cache + 1], shapes[cache + 2]
