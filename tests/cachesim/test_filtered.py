@@ -33,6 +33,7 @@ SOME = (
         "direction_flag",
         "execve",
         "fork",
+        "masked_fault",
         "mid_block",
         "rep_cmps",
     ),

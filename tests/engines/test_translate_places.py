@@ -200,7 +200,7 @@ class Happening:
 HAPPENS_TO = {
     "x86_64": (
         *("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
-        *("accesses_lent", "accesses_masked"),
+        *("accesses_lent", "accesses_masked", "masked_fault"),
     ),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]

@@ -44,9 +44,9 @@ ORDER = 1 << 27
 """The entry's second word tells how many words are behind it: the lines of data, as a thread has them
 (`Lines`), of each set from the one used last."""
 HITS = 1 << 26
-"""The entry's second word tells how many accesses an instruction made under a mask: who counts accesses must
-know. With `LAST_MISSED` or `FIRST_MISSED` it is the address of one of them that missed, and the place says how
-many bytes it has, minus one (`BYTES_SHIFT`)."""
+"""The entry's second word tells how many accesses an instruction made under a mask: who counts accesses
+must know. With `LAST_MISSED` or `FIRST_MISSED` it is the address of one of them that missed, and the place
+says how many bytes it has, minus one (`BYTES_SHIFT`)."""
 BYTES_SHIFT = 20
 """Where they are in such a place; below is the number of the access word."""
 MOST_BYTES = 1 << 6

@@ -54,8 +54,8 @@ def runs_of(register: int, lanes: int, other: int) -> bytes:
 
 
 def first_run(register: int, at: int) -> bytes:
-    """Of the ones in a register, which are some, let another one be where the first run of them begins, and the
-    first one how many there are in it: tzcnt; shrx; not; tzcnt."""
+    """Of the ones in a register, which are some, let another one be where the first run of them begins, and
+    the first one how many there are in it: tzcnt; shrx; not; tzcnt."""
     code = _scan(True, 0xBC, at, register)
     high = 0x80 * (register < 8) | 0x40 | 0x20 * (register < 8) | 2
     code += bytes((0xC4, high, 0x83 | (~at & 15) << 3, 0xF7, 0xC0 | (register & 7) * 9))
@@ -69,8 +69,10 @@ def last_one(register: int) -> bytes:
 
 
 def _scan(counts: bool, operation: int, to: int, register: int) -> bytes:
-    return b"\xf3" * counts + bytes((0x48 | to >> 3 << 2 | register >> 3, 0x0F, operation)) + bytes(
-        (0xC0 | (to & 7) << 3 | register & 7,)
+    return (
+        b"\xf3" * counts
+        + bytes((0x48 | to >> 3 << 2 | register >> 3, 0x0F, operation))
+        + bytes((0xC0 | (to & 7) << 3 | register & 7,))
     )
 
 

@@ -87,8 +87,8 @@ def may_hit(accesses: tuple[Access, ...], words: Words, cache: Lines) -> bool:
 def write_masked(
     emitted: Emitted, told: Told, words: Words, cache: Lines, size: int, lanes: int, *, live: bool
 ) -> None:
-    """Write how many accesses of so many bytes are made under a mask, and have them simulated if one may not be
-    in the line that its set used last. Flags that are `live` are kept."""
+    """Write how many accesses of so many bytes are made under a mask, and have them simulated if one may not
+    be in the line that its set used last. Flags that are `live` are kept."""
     place, mask = words
     assert isinstance(place, Place)
     assert isinstance(mask, Mask)
@@ -139,9 +139,8 @@ def _simulate_runs(
 ) -> None:
     """Have the first run of lanes simulated whose mask is in the scratch register, and the last lane.
 
-    What is between them is in their lines, which are two at most, of different sets: it changes nothing. Nor is
-    there another one than the last lane's that can be the first one in the second line, if it is not the first
-    run's."""
+    All accesses are in two lines at most, of different sets. What is between these two changes nothing that
+    they do not change, and in the second line the first access misses, whichever that is."""
     code, fields, steps = told.paths.code, told.paths.fields, size.bit_length() - 1
     code += first_run(scratch, other) + shift_left(scratch, steps)
     code += encode.lea_increment(scratch, -1) + encode.store_area(scratch, layout.ENTRY_SPAN)
