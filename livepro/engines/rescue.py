@@ -105,11 +105,12 @@ class OwnCode:
 
 class _Effort:
     """What has been tried for a thread: `asked` is when it was told to stop last, `mask` its signal mask
-    while another is in force, `held` a signal to be delivered when it is `out`."""
+    while another, `waiting`, is in force, `held` a signal to be delivered when it is `out`."""
 
     def __init__(self) -> None:
         self.asked = 0.0
         self.mask: int | None = None
+        self.waiting: int | None = None
         self.held: tuple[int, Any] | None = None
         self.out = False
 
@@ -212,9 +213,7 @@ class Rescue:
         """Let a thread that could not be brought out here run on, to be tried elsewhere."""
         if in_hand(tid):
             effort = self._known[tid]
-            if effort.mask is None:  # signals wait: none may find it in code that is not the program's
-                effort.mask = ptrace.signal_mask(tid)
-                ptrace.set_signal_mask(tid, _ALL_BUT_FAULTS)
+            self._hold_off(tid, effort)  # none may find it in code that is not the program's
             effort.asked = time.monotonic()
             ptrace.call(ptrace.PTRACE_CONT, tid)
 
@@ -281,7 +280,7 @@ class Rescue:
         """Give a thread back what is its own if it was just making a call for livepro: whether it was."""
         for process in self._tracer.processes:
             if tid in process.lent:
-                effort.mask = process.lent[tid][1]
+                effort.mask, effort.waiting = process.lent[tid][1], None
                 return give_back(process, tid)
         return False
 
@@ -309,9 +308,12 @@ class Rescue:
         return False, False
 
     def _hold_off(self, tid: int, effort: _Effort) -> None:
-        if effort.mask is None:
-            effort.mask = ptrace.signal_mask(tid)
+        """Have signals wait. A thread that has returned from a handler since has got another mask thereby."""
+        mask = ptrace.signal_mask(tid)
+        if mask != effort.waiting:
+            effort.mask = mask
             ptrace.set_signal_mask(tid, _ALL_BUT_FAULTS)
+            effort.waiting = ptrace.signal_mask(tid)
 
     def _next_stop(self, tid: int) -> None:
         """Wait for a thread's next stop. Raises _Ended, and TimeoutError if it runs for too long."""

@@ -200,7 +200,7 @@ class Happening:
 HAPPENS_TO = {
     "x86_64": (
         *("returns", "rep_movs", "smc_immediate", "stack_operands", "segments", "signal_nested"),
-        *("accesses_lent", "accesses_masked", "masked_fault"),
+        *("accesses_lent", "accesses_masked", "masked_fault", "signal_segv"),
     ),
     "aarch64": ("returns", "branches", "smc_mprotect"),
 }[platform.machine()]
