@@ -76,7 +76,11 @@ def main() -> None:
     tools = commands()
     parser.add_argument("--columns", default=",".join(tools), metavar="LIST", help=f"of {', '.join(tools)}")
     args = parser.parse_args()
-    tools = {name: tools[name] for name in args.columns.split(",") if name in tools}
+    chosen = args.columns.split(",")
+    unknown = [name for name in chosen if name not in tools]
+    if unknown:
+        parser.error(f"there is no column {unknown[0]!r}, there are {', '.join(tools)}")
+    tools = {name: tools[name] for name in chosen}
     print(f"{'program':<14}{'native':>9}" + "".join(f"{name:>19}" for name in tools), flush=True)
     with tempfile.TemporaryDirectory(prefix="livepro-benchmarks-") as name:
         os.environ["LIVEPRO_CACHE_DIR"] = str(Path(name, "kept"))
