@@ -6,7 +6,8 @@ elsewhere: what it fetches it writes into the stream there, what it accesses it 
 access a register is borrowed, another one each time, and none that the block uses, if there are such: what
 reads it next would wait until it is given back.
 
-Accesses that are no single plain one are all written, behind the lines of data that the thread knows of.
+Accesses under a mask are simulated where one may miss. Others that are no single plain one are all written,
+behind the lines of data that the thread knows of.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from livepro.engines.translate.translator.x86_64.events.words import (
     Told,
     Words,
     borrowed,
-    may_hit,
+    in_two_lines,
     tell_execution,
     whole,
     write,
@@ -144,7 +145,7 @@ class Filtering:
                     ]
                 else:
                     before[index] = places[0]
-                    if may_hit(accesses, places[0], self._filter.data):
+                    if in_two_lines(accesses, places[0], self._filter.data):
                         masked[index] = accesses[0].size, accesses[0].lanes
                     if places[1]:
                         behind[index] = [*places[1]]

@@ -74,7 +74,7 @@ def write(emitted: Emitted, told: Told, words: Words, *, first: bool) -> None:
     paths.backs.append((len(code) - 4, len(out)))
 
 
-def may_hit(accesses: tuple[Access, ...], words: Words, cache: Lines) -> bool:
+def in_two_lines(accesses: tuple[Access, ...], words: Words, cache: Lines) -> bool:
     """Whether an instruction makes accesses under a mask that may all be in two lines of the `cache`."""
     place, access = words[0], accesses[0]
     if len(accesses) != 1 or access.pattern is not Pattern.MASKED or not isinstance(place, Place):
@@ -139,8 +139,9 @@ def _simulate_runs(
 ) -> None:
     """Have the first run of lanes simulated whose mask is in the scratch register, and the last lane.
 
-    All accesses are in two lines at most, of different sets. What is between these two changes nothing that
-    they do not change, and in the second line the first access misses, whichever that is."""
+    All accesses are in two lines at most, those in the first one before those in the second one. What is
+    between these two changes nothing that they do not change, and in the second line the first access misses,
+    whichever that is."""
     code, fields, steps = told.paths.code, told.paths.fields, size.bit_length() - 1
     code += first_run(scratch, other) + shift_left(scratch, steps)
     code += encode.lea_increment(scratch, -1) + encode.store_area(scratch, layout.ENTRY_SPAN)
