@@ -248,6 +248,15 @@ def test_what_happens_at_some_places(
             assert happens(name, number, event, builder, monkeypatch, filtered=True)
 
 
+@pytest.mark.skipif(not X86_64, reason="returns from handlers stay in the cache on x86-64 only")
+def test_an_error_as_a_thread_returns_from_its_handler(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread gets the signal mask that it returns to: with its handler's the next fault would end it."""
+    for number in range(50, 62, 2):
+        assert happens("signal_segv", number, "let go after an error", builder, monkeypatch)
+
+
 @pytest.mark.long(seconds=40)
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("name", HAPPENS_TO)
