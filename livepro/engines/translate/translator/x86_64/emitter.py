@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.backend import WHEN_TOLD, Owed
+from livepro.engines.translate.translator.backend import Owed
 from livepro.engines.translate.translator.emitted import Check, Countdown, Emitted, Field, Landing
 from livepro.engines.translate.translator.source import SourceBlock
 from livepro.engines.translate.translator.x86_64 import encode
@@ -23,12 +23,17 @@ from livepro.engines.translate.translator.x86_64.counter import (
     SAVE_RCX,
     CounterEmitter,
 )
-from livepro.engines.translate.translator.x86_64.events.lending import BACK, KEEP
+from livepro.engines.translate.translator.x86_64.events.lending import BACK
 from livepro.engines.translate.translator.x86_64.facts import Facts, Kind
 from livepro.engines.translate.translator.x86_64.refilling import Refilling
 from livepro.engines.translate.translator.x86_64.relocation import load_target, push_return, relocated
 from livepro.engines.translate.translator.x86_64.repeating import repeat
-from livepro.engines.translate.translator.x86_64.returning import resume, return_from_signal
+from livepro.engines.translate.translator.x86_64.syscalls import (
+    SystemCalls,
+    native,
+    resume,
+    return_from_signal,
+)
 from livepro.engines.translate.translator.x86_64.tables import branch_by_table, jump_table
 
 if TYPE_CHECKING:
@@ -41,32 +46,22 @@ if TYPE_CHECKING:
 _S_BELOW_STACK = layout.SPILL[5]
 SAVE_BELOW_STACK = encode.store_area(encode.RCX, _S_BELOW_STACK)
 
-_CHECK_DEFERRING = encode.load_area(encode.RCX, layout.DEFERRING) + encode.jump_if_rcx_zero(1)
-
 _NEVER = 1 << 32  # an offset behind any copy
 _BEFORE_ALL = -2  # a block that is recorded is counted at its start
 NOPS = (b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00")  # SDM vol. 2, NOP
 
-# From the end of the check of a system call's number back to its table's address: jrcxz follows.
-_WATCHED_BEHIND = 4 + len(encode.jump_if_rcx_zero(1))
-
 
 class Emitter(CounterEmitter):
-    """Turns blocks into their copies. `watched` are system call numbers that must stop,
-    some of them only with a size that asks (the place of that argument);
-    `countdown`: see `CounterEmitter`."""
+    """Turns blocks into their copies. `watched`: see `SystemCalls`, `countdown`: see `CounterEmitter`."""
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
-        self._watched = watched
+        self._calls = SystemCalls(data, watched)
         self.recording: Recording | Filtering | None = None
         self.entries: Entries | None = None
         self._filter: Filter | None = None
         self._refill = Refilling(data).code if self._allowing else b""
         self.lookup = encode.MOVZX_ECX_AX + encode.jump_indexed(data + layout.LOOKUP)
-        self._check_number = (
-            encode.MOVZX_ECX_AX + encode.load_byte_watched(data + layout.WATCHED) + encode.jump_if_rcx_zero(1)
-        )
 
     @property
     def plain(self) -> bool:
@@ -191,7 +186,7 @@ class Emitter(CounterEmitter):
                 resumes[index] = front
             if plan is not None and index in plan.stepped:
                 runs.append((index, len(out)))
-                self._native(emitted, index)
+                native(emitted, index)
                 start = offsets[index + 1]
                 runs.append((index + 1, len(out)))
                 continue
@@ -214,17 +209,17 @@ class Emitter(CounterEmitter):
                 out += encoding
             elif kind is Kind.RELATIVE:
                 if not relocated(emitted, encoding, facts.displacement, block.pc + start, at):
-                    self._native(emitted, index)
+                    native(emitted, index)
             elif kind is Kind.REP:
                 repeat(emitted, encoding, index)
             elif kind is Kind.SYSCALL:
                 if block.leaves and start == offsets[-1] and not self.lends:
                     return_from_signal(emitted, block.end)
                 else:
-                    self._system_call(emitted, index, before, block.pc + start)
+                    self._calls.copy(emitted, index, before, block.pc + start, lends=self.lends)
                 number = -1
             elif kind is Kind.NATIVE:
-                self._native(emitted, index)
+                native(emitted, index)
             else:
                 again = BACK if index in owning else b""
                 self._terminator(emitted, block, facts, encoding, at, slot, again, counts=counter == -1)
@@ -258,45 +253,6 @@ class Emitter(CounterEmitter):
             at += size
         emitted.changes += tuple(changes)
         out += LOAD_RCX + LOAD_RAX
-
-    @staticmethod
-    def _native(emitted: Emitted, index: int, behind: int = 0) -> None:
-        """Stop, for the tracer to step instruction `index` at its own place and go on
-        `behind` (right behind the stop if not said)."""
-        out = emitted.code
-        emitted.natives += ((len(out), index, behind or len(out) + 1),)
-        out += encode.INT3
-
-    def _system_call(self, emitted: Emitted, index: int, number: int, end: int) -> None:
-        out = emitted.code
-        size = self._watched.get(number)
-        if size == WHEN_TOLD:
-            number, size = -1, None
-        if number in self._watched and size is None:
-            self._native(emitted, index)
-            return
-        # Whoever steps the call at its own place goes on right behind the copy's: the kernel may
-        # yet wind it back by the instruction's length.
-        call = encode.SYSCALL
-        if size is not None:
-            out += encode.CHECK_SIZE[size]
-            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
-        if number < 0:
-            out += self._check_number
-            emitted.fields.append((Field.DATA, len(out) - _WATCHED_BEHIND))
-            self._native(emitted, index, len(out) + len(encode.INT3 + _CHECK_DEFERRING + encode.INT3 + call))
-        out += _CHECK_DEFERRING
-        self._native(emitted, index, len(out) + len(encode.INT3 + call))
-        # The boundary is behind the checks, which borrow what the call overwrites: who
-        # steps on to a boundary must not make the call.
-        emitted.runs[-1] = (index, len(out))
-        out += encode.SYSCALL
-        # The instruction leaves its return address in rcx: it must be the program's.
-        emitted.behind_syscall = {**emitted.behind_syscall, len(out): index + 1}
-        if self.lends:
-            out += KEEP + BACK
-        out += encode.move_absolute(encode.RCX, end)
-        emitted.fields.append((Field.ADDRESS, len(out) - 8))
 
     def _terminator(
         self,

@@ -42,7 +42,6 @@ from livepro.engines.translate.translator.x86_64.events.encodings import (
     compare_byte,
     load_first,
 )
-from livepro.engines.translate.translator.x86_64.events.entries import ACCESS
 from livepro.engines.translate.translator.x86_64.events.fetching import filter_fetch
 from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     GIVE_FLAGS_BACK,
@@ -50,7 +49,6 @@ from livepro.engines.translate.translator.x86_64.events.slow_paths import (
     RELEASE_FLAGS,
     SAVE_FLAGS,
     Paths,
-    call,
     give_back,
     save,
 )
@@ -59,7 +57,7 @@ from livepro.engines.translate.translator.x86_64.events.words import (
     Words,
     borrowed,
     in_two_lines,
-    tell_execution,
+    simulate,
     whole,
     write,
     write_masked,
@@ -258,20 +256,9 @@ class Filtering:
         whole(code, paths.fields, place, scratch, other)
         if place.fs:
             code += give_back(other)
-        self._simulate(emitted, plan, place.word, size, scratch)
-
-    @staticmethod
-    def _simulate(emitted: Emitted, plan: FilterPlan, place: int, size: int, scratch: int) -> None:
-        """Have an access of `size` bytes simulated, whose address is in the scratch register."""
-        code, fields = plan.told.paths.code, plan.told.paths.fields
-        code += encode.store_area(scratch, layout.ENTRY_VALUE)
-        code += encode.store_area_immediate(layout.ENTRY, plan.told.number)
-        fields.append((Field.RECORD, len(code) - 4))
-        code += encode.store_area_immediate(layout.ENTRY + 4, place)
-        code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
-        tell_execution(emitted, plan.told, scratch)
-        code += call(ACCESS) + encode.jump(0)
-        plan.told.paths.backs.append((len(code) - 4, len(emitted.code)))
+        simulate(emitted, plan.told, place.word, size, scratch)
+        code += encode.jump(0)
+        paths.backs.append((len(code) - 4, len(out)))
 
 
 def _compare_absolute(

@@ -152,18 +152,26 @@ def _simulate_runs(
     compute(code, fields, place, scratch)
     code += shift_left(other, steps) + add_registers(scratch, other)
     code += encode.store_area(scratch, layout.ENTRY_VALUE)
-    tell_execution(emitted, told, scratch)
+    _tell_execution(emitted, told, scratch)
     code += call(ACCESS)
     code += move_mask(scratch, mask.register) + lowest(scratch, lanes)
     code += last_one(scratch) + shift_left(scratch, steps)
     compute(code, fields, place, other)
-    code += add_registers(scratch, other) + encode.store_area(scratch, layout.ENTRY_VALUE)
+    code += add_registers(scratch, other)
+    simulate(emitted, told, place.word | HITS | size - 1 << BYTES_SHIFT, size, scratch)
+
+
+def simulate(emitted: Emitted, told: Told, place: int, size: int, scratch: int) -> None:
+    """Have an access of `size` bytes simulated, whose address is in the scratch register (and used up)."""
+    code = told.paths.code
+    code += encode.store_area(scratch, layout.ENTRY_VALUE)
+    _name(told, place)
     code += encode.store_area_immediate(layout.ENTRY_SPAN, size - 1)
-    code += encode.store_area_immediate(layout.ENTRY + 4, place.word | HITS | size - 1 << BYTES_SHIFT)
+    _tell_execution(emitted, told, scratch)
     code += call(ACCESS)
 
 
-def tell_execution(emitted: Emitted, told: Told, scratch: int) -> None:
+def _tell_execution(emitted: Emitted, told: Told, scratch: int) -> None:
     """Tell which execution of the block it is."""
     load_execution(emitted, told.paths, told.cell, scratch)
     told.paths.code += encode.store_area(scratch, layout.ENTRY_TAG)
@@ -196,7 +204,7 @@ def _put(emitted: Emitted, told: Told, words: Words, scratch: int, other: int, *
     paths = told.paths
     code = paths.code
     if first:
-        tell_execution(emitted, told, scratch)
+        _tell_execution(emitted, told, scratch)
         code += call(CLEAR)
     for what in words:
         if isinstance(what, Mask):
