@@ -32,7 +32,8 @@ _STEP_TIME = 1.0  # seconds for one step, which waits for nothing but a page
 _PAUSE = 0.0005  # seconds between two looks
 
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-_ALL_BUT_FAULTS = (1 << 64) - 1 & ~sum(1 << number - 1 for number in (*_FAULTS, signal.SIGTRAP))
+_KEPT_OUT = (*_FAULTS, signal.SIGTRAP, signal.SIGKILL, signal.SIGSTOP)  # the last two by the kernel
+_ALL_BUT_FAULTS = (1 << 64) - 1 & ~sum(1 << number - 1 for number in _KEPT_OUT)
 # Stops within a system call or on the way into an image: there will be another one soon.
 _BIRTHS = (ptrace.PTRACE_EVENT_FORK, ptrace.PTRACE_EVENT_VFORK, ptrace.PTRACE_EVENT_CLONE)
 _ENDS = (ptrace.PTRACE_EVENT_EXEC, ptrace.PTRACE_EVENT_EXIT)
@@ -105,12 +106,11 @@ class OwnCode:
 
 class _Effort:
     """What has been tried for a thread: `asked` is when it was told to stop last, `mask` its signal mask
-    while another, `waiting`, is in force, `held` a signal to be delivered when it is `out`."""
+    while another is in force, `held` a signal to be delivered when it is `out`."""
 
     def __init__(self) -> None:
         self.asked = 0.0
         self.mask: int | None = None
-        self.waiting: int | None = None
         self.held: tuple[int, Any] | None = None
         self.out = False
 
@@ -280,7 +280,7 @@ class Rescue:
         """Give a thread back what is its own if it was just making a call for livepro: whether it was."""
         for process in self._tracer.processes:
             if tid in process.lent:
-                effort.mask, effort.waiting = process.lent[tid][1], None
+                effort.mask = process.lent[tid][1]
                 return give_back(process, tid)
         return False
 
@@ -310,10 +310,9 @@ class Rescue:
     def _hold_off(self, tid: int, effort: _Effort) -> None:
         """Have signals wait. A thread that has returned from a handler since has got another mask thereby."""
         mask = ptrace.signal_mask(tid)
-        if mask != effort.waiting:
+        if mask != _ALL_BUT_FAULTS:
             effort.mask = mask
             ptrace.set_signal_mask(tid, _ALL_BUT_FAULTS)
-            effort.waiting = ptrace.signal_mask(tid)
 
     def _next_stop(self, tid: int) -> None:
         """Wait for a thread's next stop. Raises _Ended, and TimeoutError if it runs for too long."""
