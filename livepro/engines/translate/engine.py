@@ -177,7 +177,7 @@ class TranslateEngine(Engine):
 
     def process_ended(self, process: TracedProcess) -> None:
         self.syscalls.actions.pop(process, None)
-        space = self.table.spaces.pop(process, None)
+        space, unwanted = self.table.give_up(process)
         if space is not None:
             write_down(self.records[process], space, self.control.snapshots)
         super().process_ended(process)
@@ -189,7 +189,7 @@ class TranslateEngine(Engine):
             self._statistics.add(space)
             if self._persisted is not None:
                 keep(space, self._persisted, self.isa.describe)
-            if alone:
+            if unwanted:
                 space.close()
             self._given_up += 1
             if self._given_up == _COLLECTED:

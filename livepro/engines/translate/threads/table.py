@@ -55,6 +55,13 @@ class ThreadTable:
             for process in newborn
         )
 
+    def give_up(self, process: TracedProcess) -> tuple[CodeCache | None, bool]:
+        """A process has ended: the code cache that it has had, if any, and whether nobody else has that, or
+        will have a copy of it: a child may be seen after its parent has ended."""
+        space = self.spaces.pop(process, None)
+        self.inherited.pop(process, None)
+        return space, all(space is not other for other in (*self.spaces.values(), *self.inherited.values()))
+
     def executions(self, space: CodeCache, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How often living threads have executed the fragments that count in `cells` (int64), about."""
         total = np.zeros(len(cells), np.int64)
