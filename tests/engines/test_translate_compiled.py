@@ -341,9 +341,9 @@ def test_what_is_kept_of_shapes_means_what_their_encodings_do() -> None:
 def test_an_address_right_before_a_module_is_one_of_its_own() -> None:
     """An offset of -1 is one as any other in the table of addresses."""
     module = module_of(b"")
-    one, none = np.zeros(1, np.int64), np.zeros(0, np.int64)
-    module.take(none, none, none, none, one - 1, one + 7, none)
-    module.take(none, none, one + 4, one + 9, none, none, none)
+    one, none, pairs = np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    module.take(none, none, none, none, one - 1, one + 7, pairs)
+    module.take(none, none, one + 4, one + 9, none, none, pairs)
     assert module.links_to(9) == [4]
     assert all(module.links_to(offset) == [] for offset in range(-2, 9))
 

@@ -153,7 +153,9 @@ class TranslateEngine(Engine):
         self.finish()
         if self.opener.compiler is not None:
             self.opener.compiler.close()
-        self.stats |= self._statistics.document(self.stops.count, self.room.seconds, self.runner.missed)
+        self.stats |= self._statistics.document(
+            self.stops.count, self.runner.answered, self.room.seconds, self.runner.missed
+        )
 
     # -- processes
 
@@ -188,7 +190,9 @@ class TranslateEngine(Engine):
                 self._statistics.add_guard(space.trust.guard)
             self._statistics.add(space)
             if self._persisted is not None:
-                keep(space, self._persisted, self.isa.describe)
+                parent = None if space.parent is None else space.parent()
+                living = parent if parent in self.table.spaces.values() else None
+                keep(space, self._persisted, self.isa.describe, living)
             if unwanted:
                 space.close()
             self._given_up += 1

@@ -116,10 +116,10 @@ class Cache:
 
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
-    `stale` once the module is remapped; so many of the arrivals in it are `heeded`.
-    `persisted` is what was put back when it was opened, in slots from `first_slot` on, which
-    count in the cells from `first_cell` on. `stops` are
-    those of all caches of its generation.
+    `stale` once the module is remapped, `disturbed` once a fragment has been put out of force;
+    so many of the arrivals in it are `heeded`. `persisted` is what was put back when it was opened,
+    in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops` are those
+    of all caches of its generation.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Cache:
         self.links: dict[int, list[int]] = {}
         self.module = module
         self.key = key
-        self.stale = False
+        self.stale = self.disturbed = False
         self.text: CodeText | None = None
         self.compiled: CompiledCode | None = None
         self.batches: list[Batch] = []
@@ -174,7 +174,7 @@ class Cache:
         child.links = {target: fields.copy() for target, fields in self.links.items()}
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
-        child.stale, child.heeded = self.stale, self.heeded
+        child.stale, child.disturbed, child.heeded = self.stale, self.disturbed, self.heeded
         child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
             child.links = links_of(self.record)
@@ -216,6 +216,7 @@ class Cache:
 
     def forget_compiled(self) -> None:
         """Compiled code goes by what is no longer so: what it makes of this module begins anew."""
+        self.disturbed = True
         if self.compiled is not None:
             self.links, self.compiled = links_of(self.record), None
             self.forked = len(self.blocks) - self.kept

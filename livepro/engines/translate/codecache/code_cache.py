@@ -6,6 +6,8 @@ signals are the engine's business.
 
 from __future__ import annotations
 
+from weakref import ReferenceType, ref
+
 from livepro.engines.region import RegionWatch
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.landings import HandlerEntries, Landings
@@ -17,6 +19,7 @@ from livepro.engines.translate.coherence.region_stops import RegionStops
 from livepro.engines.translate.coherence.trust import Trust
 from livepro.engines.translate.flush.flushing import Flusher
 from livepro.engines.translate.memory import SharedFile, ThreadAreas
+from livepro.engines.translate.translator.answering import NewCode
 from livepro.engines.translate.translator.arrivals import Arrivals
 from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter, Reader
 from livepro.engines.translate.translator.building import BlockBuilder
@@ -32,9 +35,9 @@ class CodeCache:
     """All fragments of one address space, and the threads' areas beside them.
 
     `memory` is where fragments lie, `registry` which blocks they are of, `linker`, `landings` and `handlers`
-    lead to them, `builder` makes them; `generated` and `trust` know of code that changes, `tables` of jump
-    tables, `regions` of the places where a region begins or ends; `invalidator` puts single fragments out of
-    force, `flusher` all of them.
+    lead to them, `builder` makes them, `new_code` many at once; `generated` and `trust` know of code that
+    changes, `tables` of jump tables, `regions` of the places where a region begins or ends; `invalidator`
+    puts single fragments out of force, `flusher` all of them. A forked child's was copied from its `parent`.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class CodeCache:
         arrivals: Arrivals | None = None,
     ) -> None:
         self.process = process
+        self.parent: ReferenceType[CodeCache] | None = None
         self.areas = areas
         self.emitter = emitter
         self._backend = backend
@@ -98,6 +102,7 @@ class CodeCache:
             *(process, text, generated, memory, registry, linker, landings, writer, self.invalidator),
             *(regions, pending, backend, reader, emitter, compiled),
         )
+        self.new_code = NewCode(memory, registry, emitter, compiled, compiler, self.builder.follow)
         self.flusher = Flusher(memory, registry, linker, trust, backend, size, self._forget_all)
 
     def fork(self, process: TracedProcess, areas: ThreadAreas, files: list[SharedFile]) -> CodeCache:
@@ -113,6 +118,7 @@ class CodeCache:
             self._compiler,
             self._arrivals,
         )
+        child.parent = ref(self)
         self.memory.fork_into(child.memory, files)
         self.registry.fork_into(child.registry)
         self.linker.fork_into(child.linker)

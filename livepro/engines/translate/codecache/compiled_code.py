@@ -115,6 +115,17 @@ class Made(NamedTuple):
     size: int
 
 
+class LookupTable(NamedTuple):
+    """The lookup table of indirect branches (see `Lookup`): its entries (uint64), where the last landing of
+    each has the displacement by which it goes on (int64), the stop that an entry without any leads to; each
+    landing goes on over the displacement `otherwise` bytes behind."""
+
+    table: npt.NDArray[np.uint64]
+    tails: Array
+    miss: int
+    otherwise: int
+
+
 class CompiledCode(Protocol):
     """Translates the code of one cache's module. Offsets are those in the module and in the cache."""
 
@@ -133,7 +144,7 @@ class CompiledCode(Protocol):
         landed: Array,
     ) -> None:
         """Know of what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
-        `stub_targets`, addresses that have `landed`."""
+        `stub_targets`, addresses that have `landed` and where (pairs)."""
 
     def links_to(self, offset: int) -> list[int]:
         """The fields of all branches that are to lead to an offset in the module."""
@@ -155,7 +166,38 @@ class CompiledCode(Protocol):
     def publish(self) -> None:
         """Let the branches that wait for what the last call has made lead there."""
 
-    def land(self, table: npt.NDArray[np.uint64], tails: Array, miss: int, otherwise: int) -> list[list[int]]:
-        """Enter the landings that the last call has made in the lookup table (see `Lookup`; an entry without
-        any leads to `miss`), each of which goes on over the displacement `otherwise` bytes behind. Returns
-        the displacements in other caches that are to lead to one, and to which (addresses)."""
+    def land(self, lookup: LookupTable) -> list[list[int]]:
+        """Enter the landings that have been made, and not been entered yet, in the lookup table. Returns the
+        displacements in other caches that are to lead to one of those made, and to which (addresses)."""
+
+    def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
+        """Be ready to answer stops, with so many likely successors at each; `room` as for `run`. Returns
+        where that is said (an address; see `Answers`). What came of each is told in a row of the `log`."""
+
+    def made(self) -> Made:
+        """What has been made while stops were answered (its `cell` says nothing)."""
+
+
+class Reached(NamedTuple):
+    """A place that a thread has come to: the number of the module, the offset in it, whether by an indirect
+    branch; the rows of `Made` that were made for it, from the first up to the last."""
+
+    module: int
+    offset: int
+    lands: int
+    first: int
+    end: int
+
+
+class Answers(Protocol):
+    """Has stops answered by compiled code that stands by. `log` is for its modules to write to."""
+
+    log: Array
+
+    def answer(
+        self, tids: Sequence[int], modules: Sequence[tuple[int, ...]], miss: int, cell: int
+    ) -> tuple[list[Reached], tuple[int, int] | None]:
+        """Wait for stops, and let those of `tids` go on that have come to new code of `modules` (each one's
+        cache and code, from where to where, and where it stands by: addresses). `miss` is the stop that the
+        lookup table leads to, `cell` the next one to count in. Returns where they have come to, and the next
+        stop if it is something else (tid and status; None: nobody has stopped for a while)."""

@@ -34,11 +34,12 @@ class Statistics:
         self.trusted += guard.trusted
         self.written += guard.writes
 
-    def document(self, stops: int, seconds: float, missed: int) -> dict[str, Any]:
-        """All of them by name, with the stops that threads made, the seconds spent on translating, and the
-        indirect branches that missed the lookup table."""
+    def document(self, stops: int, answered: int, seconds: float, missed: int) -> dict[str, Any]:
+        """All of them by name, with the stops that threads made, how many of them compiled code answered
+        alone, the seconds spent on translating, and the indirect branches that missed the lookup table."""
         return {
             "stops": stops,
+            "answered by compiled code": answered,
             "blocks translated": self.blocks,
             "blocks kept from before": self.put_back,
             "translation seconds": round(seconds, 3),

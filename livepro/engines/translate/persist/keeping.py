@@ -39,6 +39,7 @@ _LATELY = 64  # modules that are at hand once they have been read: many processe
 _SMALL_GROWTH, _GROWTH, _LARGE = 512, 64, 1 << 14
 """What has grown is kept again from one block in so many on; of modules with many blocks that takes seconds,
 more than it takes to translate some of them anew."""
+_BEYOND = 8  # what a child has made beyond its parent is worth keeping from one block in so many on
 _STUB = 32  # bytes at most that a branch which leads out of a module may need: a stub, or a jump far away
 _EXPANSION = 8  # bytes of copies there is room for, for each byte of code
 _FILTERED = 40  # the same where the event stream is filtered: slow paths for each access
@@ -174,9 +175,19 @@ def restore(space: CodeCache, cache: Cache, persisted: PersistedModule) -> bool:
     return True
 
 
-def keep(space: CodeCache, store: PersistedCache, describe: Callable[[bytes], Instruction]) -> None:
-    """Write down the translations of all modules that have grown."""
+def keep(
+    space: CodeCache,
+    store: PersistedCache,
+    describe: Callable[[bytes], Instruction],
+    parent: CodeCache | None = None,
+) -> None:
+    """Write down the translations of all modules that have grown; those that a forked child has made hardly
+    more of are left to its `parent`, which lives on: it would keep the same once more."""
+    caches = () if parent is None else parent.memory.caches.all
+    left = {cache.key: len(cache.blocks) for cache in caches}
     for cache in space.memory.caches.all:
+        if cache.key in left and len(cache.blocks) - left[cache.key] <= len(cache.blocks) // _BEYOND:
+            continue
         blocks, size = len(cache.blocks), sum(end - start for start, end in cache.used)
         if not cache.key or not store.wants(cache.key, blocks) or not space.flusher.could_hold(blocks, size):
             continue

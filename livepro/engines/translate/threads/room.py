@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from livepro.engines.base import EngineOptions
 from livepro.engines.translate import layout, memory
+from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.stores import store_64
 from livepro.engines.translate.coherence.guard import Guard
@@ -16,6 +18,7 @@ from livepro.engines.translate.threads.calling import TargetCalls
 from livepro.engines.translate.threads.flush_policy import FlushPolicy
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ThreadTable
+from livepro.engines.translate.translator.answering import Answered
 from livepro.engines.translate.translator.backend import Backend
 from livepro.engines.translate.translator.building import EAGER
 from livepro.engines.translate.translator.emitted import Countdown
@@ -83,6 +86,20 @@ class CacheRoom:
         if space.trust.waiting:
             self._open_guard(state)
         return start
+
+    def answer(self, space: CodeCache, tids: Sequence[int]) -> Answered:
+        """See `NewCode.answer`. (The seconds count in which threads stop one soon after the other.)"""
+        began = time.perf_counter()
+        done = space.new_code.answer(tids, EAGER)
+        if done.stops:
+            self.seconds += time.perf_counter() - began
+        return done
+
+    def see_to_the_rest(self, space: CodeCache) -> None:
+        """See `NewCode.see_to_the_rest`."""
+        began = time.perf_counter()
+        space.new_code.see_to_the_rest(EAGER)
+        self.seconds += time.perf_counter() - began
 
     def expect(self, state: TranslatedThread, pc: int) -> None:
         """Translate what a thread will return to, while it runs, if there is room."""

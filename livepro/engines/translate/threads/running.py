@@ -7,11 +7,13 @@ be executed at their own place are `native`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from livepro.engines.debuggers import Debuggers
 from livepro.engines.inprocess import InProcess
 from livepro.engines.translate import layout
+from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.stop_reasons import (
     BudgetStop,
@@ -69,7 +71,8 @@ class ThreadRunner:
     """Answers the stops that threads make in their code caches, and lets them go on.
 
     `detaching` and `metering` are asked when they are needed: they are made after the runner.
-    `missed` counts indirect branches to what the lookup table does not have.
+    `missed` counts indirect branches to what the lookup table does not have, `answered` the stops at new code
+    that compiled code has answered alone.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class ThreadRunner:
         detaching: Callable[[], Detaching],
         metering: Callable[[], Metering],
     ) -> None:
-        self.missed = 0
+        self.missed = self.answered = 0
         self._backend = backend
         self._tracer = tracer
         self._table = table
@@ -133,6 +136,7 @@ class ThreadRunner:
         target = space.linker.exits.get(pc)
         if target is not None:
             self.enter(state, target)
+            self._answer_next(space)
             return
         stop = space.memory.stop_at(pc)
         if stop is None:
@@ -140,6 +144,7 @@ class ThreadRunner:
             return
         if isinstance(stop, MissStop):
             self._missed(state)
+            self._answer_next(space)
         elif isinstance(stop, NativeStop):
             self.native.begin(state, stop)
         elif isinstance(stop, SupersededStop):
@@ -158,6 +163,36 @@ class ThreadRunner:
                 state.trace.gone_on()
         else:
             self._metering().arrived(state, stop)
+
+    def _answer_next(self, space: CodeCache) -> None:
+        """Who has come to new code will probably come to more."""
+        if not self._tracer.leaving and space.new_code.possible:
+            self._stops.answer = partial(self._answer, space)
+
+    def _answer(self, space: CodeCache) -> None:
+        """Have the stops of a code cache's threads at new code answered; the next one that is something else
+        is left to be dealt with."""
+        if self._tracer.leaving or not space.new_code.possible or space.flusher.full:
+            return
+        tids = [
+            tid
+            for tid, state in self._table.states.items()
+            if state.space is space and state.mode is Mode.RUNNING and not state.lends
+        ]
+        done = self._room.answer(space, tids)
+        if done.heard is not None:
+            self._stops.behind.append(done.heard)
+        if not done.stops:
+            return
+        self._stops.count += done.stops
+        self.answered += done.stops
+        self.missed += done.missed
+        try:
+            self._room.see_to_the_rest(space)
+        except OSError:
+            if not any(killed(tid) for tid in tids):
+                raise
+        self._answer_next(space)
 
     def _woke(self, state: TranslatedThread, stop: PinnedStop) -> None:
         """Back from a system call in a fragment that was dropped meanwhile."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 
 from livepro.engines.translate.signals.deferring import Deferral
 from livepro.tracee import Tracer
@@ -15,11 +16,13 @@ _POLL = 0.0003  # seconds between looks at threads while one is given time
 
 class StopQueue:
     """Waits for the next stop. `behind` are those (tid, status) that have been heard of and are yet to be
-    dealt with; `count` is how many have been dealt with."""
+    dealt with; `count` is how many have been dealt with. `answer`, if it is set, is called once before
+    the next one is waited for: it may deal with some itself, and leaves another one behind, if any."""
 
     def __init__(self, tracer: Tracer, deferral: Deferral) -> None:
         self.behind: deque[tuple[int, int]] = deque()
         self.count = 0
+        self.answer: Callable[[], None] | None = None
         self._tracer = tracer
         self._deferral = deferral
         self._waits = 0
@@ -34,6 +37,11 @@ class StopQueue:
                 return tid, status
             self._deferral.end_late()
             time.sleep(_POLL)
+        if self.answer is not None:
+            answer, self.answer = self.answer, None
+            answer()
+            if self.behind:
+                return self.behind.popleft()
         self._waits += 1
         if self._waits % ROUND:
             return os.waitpid(-1, WAIT_FLAGS)

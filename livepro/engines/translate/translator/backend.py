@@ -195,6 +195,9 @@ class Compiler(Protocol):
     def close(self) -> None:
         """A run is over: keep what it has learnt."""
 
+    def answers(self) -> Any:
+        """What answers the stops of threads that have come to new code (`compiled_code.Answers`)."""
+
     def text(self, start: int, size: int) -> Any:
         """The code of a module, to be read when it is wanted."""
 

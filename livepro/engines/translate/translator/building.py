@@ -94,7 +94,13 @@ class BlockBuilder:
             target = pending.urgent.pop()
             if target not in slots:
                 self._make(target, False, likely=False)
-        cache = self._memory.caches.of_module(pc)
+        self.follow(self._memory.caches.of_module(pc), eager)
+        return self._registry.starts[slot]
+
+    def follow(self, cache: Cache | None, eager: int) -> None:
+        """Translate what is likely to follow what has been translated for a thread in `cache`, so many blocks
+        at most."""
+        slots, landings, pending = self._registry.slots, self._landings, self._pending
         if cache is not None and eager:
             self._compiled.follow(cache, eager)
         budget = eager
@@ -111,7 +117,6 @@ class BlockBuilder:
             self._make(target, lands, likely=False)
         pending.successors.clear()
         pending.returns.clear()
-        return self._registry.starts[slot]
 
     def uncopied(self, pc: int) -> Fragment | None:
         """The block at `pc`, to be counted though it has no fragment; None where there is nothing to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import Batch, CompiledCode, Made
+from livepro.engines.translate.codecache.compiled_code import Batch, CompiledCode, LookupTable, Made, Reached
 from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
@@ -62,6 +62,12 @@ class CompiledBuilder:
     def _landing(self) -> Landing:
         return self._emitter.landing(0)
 
+    @property
+    def lookup(self) -> LookupTable:
+        """The lookup table, for compiled code."""
+        lookup = self._memory.lookup
+        return LookupTable(lookup.table, lookup.tails, lookup.miss, self._landing.otherwise)
+
     def translate(self, cache: Cache, pc: int, *, lands: bool, likely: bool, eager: int) -> bool:
         """Translate the block at `pc`, of the module of `cache`, and so many blocks that are likely to
         follow. False if the block is left to the translator in Python: nothing has been done then."""
@@ -103,11 +109,35 @@ class CompiledBuilder:
             compiled.begin(eager * (len(returns) + len(successors)), returns[::-1], successors)
             self._run(cache, compiled, -1, lands=False, likely=False)
 
+    def ready(self, eager: int, log: Array) -> list[tuple[Cache, CompiledCode, int]]:
+        """The caches whose code is translated by compiled code that can be asked without Python, and where
+        (`CompiledCode.stand_by`). (Of landings that were put out of force it does not know.)"""
+        if self._registry.cells.free < _MARGIN:
+            return []
+        lookup, found = self.lookup, []
+        for cache in self._memory.caches.all:
+            compiled = cache.compiled
+            if compiled is not None and not cache.stale and not cache.disturbed:
+                self._catch_up(cache, compiled)
+                found.append((cache, compiled, compiled.stand_by(_room(cache), eager, lookup, log)))
+        return found
+
+    def arrived(self, cache: Cache, compiled: CompiledCode, places: Iterable[Reached], eager: int) -> None:
+        """Threads have come to these places, and gone on: see to what had to wait meanwhile."""
+        module = cache.module
+        assert module is not None
+        arrivals = self._arrivals.of(module)
+        for place in places:
+            arrivals.add(Arrival(place.offset, place.lands != 0))
+        if compiled.prepare(self._process.memory.read):
+            self._run(cache, compiled, -1, lands=False, likely=False)
+        if self._registry.cells.original:
+            self._heed(cache, compiled, arrivals.all, eager)
+
     def _run(self, cache: Cache, compiled: CompiledCode, at: int, *, lands: bool, likely: bool) -> bool:
-        base, done = cache.base, False
+        done = False
         while True:
-            room = cache.hot - base, cache.cold - base, cache.hot_end - base, cache.cold_end - base
-            made = compiled.run(at, self._registry.cells.range[1], room, lands=lands, likely=likely)
+            made = compiled.run(at, self._registry.cells.range[1], _room(cache), lands=lands, likely=likely)
             if made is not None:
                 self._enter(cache, compiled, made)
                 at, done = -1, True
@@ -141,10 +171,12 @@ class CompiledBuilder:
         image = np.frombuffer(cache.map, np.uint8)
         compiled: CompiledCode = compiler.module(cache.text, cache.base, image, self._emitter, low=low)
         registry, start, base = self._registry, module.start, cache.base
-        pcs, landed = _array(registry.slots), _array(self._memory.lookup.landings)
+        pcs, known = _array(registry.slots), self._memory.lookup.landings
+        landed = np.stack((_array(known), _array(known.values())), axis=1)
         here = _within(module, pcs)
         pcs, slots = pcs[here], _array(registry.slots.values())[here]
-        landed, fragments = landed[_within(module, landed)], _array(registry.starts)[slots]
+        landed = landed[_within(module, landed[:, 0])] - (start, base)
+        fragments = _array(registry.starts)[slots]
         links = cache.record.all_links()
         fields, targets = links[:, 0] - base, links[:, 1] - start
         if cache.persisted is not None:
@@ -153,7 +185,7 @@ class CompiledBuilder:
         stubs = np.array(list(cache.stubs.items()), np.int64).reshape(-1, 2)
         compiled.take(
             *(pcs - start, fragments - base, fields, targets),
-            *(stubs[:, 0] - start, stubs[:, 1] - base, landed - start),
+            *(stubs[:, 0] - start, stubs[:, 1] - base, landed),
         )
         cache.compiled = compiled
         self._seen(cache)
@@ -173,6 +205,7 @@ class CompiledBuilder:
         start, base, stubs = module.start, cache.base, cache.stubs
         fresh = [block for block in cache.blocks[blocks:] if block is not None and block.own == block.slot]
         new = record.links[links:]
+        landed = [(pc - start, at - base) for pc, at, *_ in record.landings[landings:] if cache.serves(pc)]
         compiled.take(
             np.array([block.source.pc - start for block in fresh], np.int64),
             np.array([block.start - base for block in fresh], np.int64),
@@ -180,45 +213,64 @@ class CompiledBuilder:
             np.array([target - start for _, target in new], np.int64),
             np.array([target - start for _, target in new if target in stubs], np.int64),
             np.array([stubs[target] - base for _, target in new if target in stubs], np.int64),
-            np.array([pc - start for pc, *_ in record.landings[landings:] if cache.serves(pc)], np.int64),
+            np.array(landed, np.int64).reshape(-1, 2),
         )
         self._seen(cache)
 
     def _enter(self, cache: Cache, compiled: CompiledCode, made: Made) -> None:
         """Enter what compiled code has made, then let it be reached."""
-        registry, memory, linker = self._registry, self._memory, self._linker
-        module, base = cache.module, cache.base
-        assert module is not None
         emitter = self._emitter
         if (emitter.records or emitter.filter is not None) and len(made.rows):
             self._number(cache, made)
-        start, rows = module.start, made.rows
-        hot, cold = compiled.ends
-        cache.hot, cache.cold = base + hot, base + cold
+        self.enter_blocks(cache, made.rows)
+        self.lead_on(cache, made, self.enter_ways(cache, compiled, made))
+
+    def enter_blocks(self, cache: Cache, rows: Array) -> None:
+        """Enter blocks that compiled code has made, which count in the next cells."""
+        if not len(rows):
+            return
+        emitter, registry, base = self._emitter, self._registry, cache.base
+        cell = registry.cells.range[1]
+        slots = registry.enter_compiled(cache, rows)
+        cache.batches.append(Batch(len(cache.blocks), cell, slots, rows))
+        cache.starts += (rows[:, 1] + base).tolist()
+        if emitter.asks or emitter.filter is not None:
+            cache.colds += (rows[:, 6] + base).tolist()
+        cache.blocks += [None] * len(rows)
+
+    def enter_ways(self, cache: Cache, compiled: CompiledCode, made: Made) -> list[list[int]]:
+        """Enter what leads to those blocks, then let them be reached. Returns what `lead_on` is to see to in
+        other caches."""
+        memory, module, base = self._memory, cache.module, cache.base
+        assert module is not None
         memory.bytes += made.size
         cache.record.made(made.fields, made.links)
-        if len(rows):
-            slots = registry.enter_compiled(cache, rows)
-            cache.batches.append(Batch(len(cache.blocks), made.cell, slots, rows))
-            cache.starts += (rows[:, 1] + base).tolist()
-            if emitter.asks or emitter.filter is not None:
-                cache.colds += (rows[:, 6] + base).tolist()
-            cache.blocks += [None] * len(rows)
         if len(made.stubs):
-            targets, stubs = (made.stubs[:, 0] + start).tolist(), (made.stubs[:, 1] + base).tolist()
+            targets, stubs = (made.stubs[:, 0] + module.start).tolist(), (made.stubs[:, 1] + base).tolist()
             cache.stubs.update(zip(targets, stubs, strict=True))
-            linker.exits.update(zip(stubs, targets, strict=True))
-        outside = made.links[made.links[:, 1].astype(np.uint64) >= module.end - start]
-        for field, target in outside.tolist():
-            linker.lead_out(cache, field + base, target + start)
+            self._linker.exits.update(zip(stubs, targets, strict=True))
         # (Everything that a thread may meet there is known by now.)
         compiled.publish()
-        if len(rows):
-            linker.publish_outside((rows[:, 0] + start).tolist())
-        if len(made.landings):
-            self._land(cache, compiled, made.landings)
-        cache.left.update((made.left + start).tolist())
+        elsewhere = self._land(cache, compiled, made.landings) if len(made.landings) else []
+        hot, cold = compiled.ends
+        cache.hot, cache.cold = base + hot, base + cold
+        cache.left.update((made.left + module.start).tolist())
         self._seen(cache)
+        return elsewhere
+
+    def lead_on(self, cache: Cache, made: Made, elsewhere: Iterable[Sequence[int]]) -> None:
+        """Let branches lead out of a module to what there is, and from others into it, as the displacements
+        `elsewhere` do. (That may take room in any cache.)"""
+        linker, module = self._linker, cache.module
+        assert module is not None
+        start = module.start
+        outside = made.links[made.links[:, 1].astype(np.uint64) >= module.end - start]
+        for field, target in outside.tolist():
+            linker.lead_out(cache, field + cache.base, target + start)
+        if len(made.rows):
+            linker.publish_outside((made.rows[:, 0] + start).tolist())
+        for field, at in elsewhere:
+            self._memory.patch_at(field, at)
 
     def _number(self, cache: Cache, made: Made) -> None:
         """Let new fragments record the numbers of their blocks in the event stream."""
@@ -232,17 +284,21 @@ class CompiledBuilder:
         fields = made.fields[made.fields[:, 0] == Field.RECORD, 1]
         number(np.frombuffer(cache.map, np.uint8), fields, numbers)
 
-    def _land(self, cache: Cache, compiled: CompiledCode, landings: Array) -> None:
+    def _land(self, cache: Cache, compiled: CompiledCode, landings: Array) -> list[list[int]]:
         """Enter new landings in the lookup table."""
         lookup, module, code = self._memory.lookup, cache.module, self._landing
         assert module is not None
-        elsewhere = compiled.land(lookup.table, lookup.tails, lookup.miss, code.otherwise)
-        cache.cold = cache.base + compiled.ends[1]
-        for field, at in elsewhere:
-            self._memory.patch_at(field, at)
+        elsewhere = compiled.land(self.lookup)
         pcs, places = (landings[:, 0] + module.start).tolist(), (landings[:, 1] + cache.base).tolist()
         lookup.landings.update(zip(pcs, places, strict=True))
         cache.record.landed(landings, code.target, code.otherwise)
+        return elsewhere
+
+
+def _room(cache: Cache) -> tuple[int, int, int, int]:
+    """See `CompiledCode.run`."""
+    base = cache.base
+    return cache.hot - base, cache.cold - base, cache.hot_end - base, cache.cold_end - base
 
 
 def _array(numbers: Collection[int]) -> Array:

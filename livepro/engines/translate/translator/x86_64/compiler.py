@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from livepro.engines.translate.translator.backend import Emitter
 
 if TYPE_CHECKING:
+    from livepro.engines.translate.translator.x86_64.compiled.answering.server import StopServer
     from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
     from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 
@@ -87,6 +88,13 @@ class Compiler:
             from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
             ShapeStore().write(shapes.kept())
+
+    def answers(self) -> StopServer:
+        """See `Compiler`."""
+        from livepro.engines.translate.translator.x86_64.compiled.answering.server import StopServer
+
+        assert self._shapes is not None
+        return StopServer(self._shapes.native)
 
     def text(self, start: int, size: int) -> Text:
         """See `Compiler`."""

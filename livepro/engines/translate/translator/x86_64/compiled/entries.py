@@ -9,11 +9,13 @@ import io
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
-from numba import carray
+from numba import carray, njit
 from numba.core import compiler, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from livepro.engines.translate.translator.x86_64.compiled.answering.arriving import arrive
+from livepro.engines.translate.translator.x86_64.compiled.answering.waiting import answering
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import (
     enter,
@@ -25,17 +27,11 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding impor
 from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import translate
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import links_to, rehash, take
 from livepro.engines.translate.translator.x86_64.compiled.kernels.landing import enter as enter_landings
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import publish
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import tell
 from livepro.engines.translate.translator.x86_64.compiled.native import SPECIFICATIONS, ObjectFile
 
 _TYPES = {"u8": types.uint8, "i32": types.int32, "i64": types.int64, "u64": types.uint64}
-
-
-@kernel
-def publish(words, patches, count):
-    """Let branches lead where their patches say."""
-    for i in range(count):
-        words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store: threads run there
 
 
 @kernel
@@ -92,8 +88,9 @@ _FUNCTIONS = {
     "find_shape": find_shape,
     "enter_shape": enter,
     "rehash_shapes": rehash_shapes,
+    "arrive": arrive,
 }
-_RETURNING = ("translate", "links_to", "enter", "tell")
+_RETURNING = ("translate", "links_to", "enter", "tell", "arrive", "answer")
 
 
 def _pointer_to(kind: Any) -> Any:
@@ -107,29 +104,46 @@ def _pointer_to(kind: Any) -> Any:
     return pointer
 
 
+def _call(name: str) -> str:
+    """The call of a kernel, in source: what it is given is in `table`."""
+    given, at = [], 0
+    for word in SPECIFICATIONS[name].split():
+        kind, _, dimensions = word.partition(".")
+        if kind in _TYPES:
+            lengths = "".join(f"table[{at + 1 + n}], " for n in range(int(dimensions or 1)))
+            given.append(f"carray({kind}(table[{at}]), ({lengths}))")
+            at += 1 + int(dimensions or 1)
+        else:
+            given.append(f"table[{at}]" + (" != 0" if kind == "b" else ""))
+            at += 1
+    return f"{name}({', '.join(given)})"
+
+
 def source() -> str:
     """The source of the function."""
     lines = ["def entry(number, table):"]
-    for number, (name, specification) in enumerate(SPECIFICATIONS.items()):
-        given, at = [], 0
-        for word in specification.split():
-            kind, _, dimensions = word.partition(".")
-            if kind in _TYPES:
-                lengths = "".join(f"table[{at + 1 + n}], " for n in range(int(dimensions or 1)))
-                given.append(f"carray({kind}(table[{at}]), ({lengths}))")
-                at += 1 + int(dimensions or 1)
-            else:
-                given.append(f"table[{at}]" + (" != 0" if kind == "b" else ""))
-                at += 1
-        call = f"{name}({', '.join(given)})"
+    for number, name in enumerate(SPECIFICATIONS):
         lines.append(f"    if number == {number}:")
-        lines += [f"        return {call}"] if name in _RETURNING else [f"        {call}", "        return 0"]
+        if name in _RETURNING:
+            lines.append(f"        return {_call(name)}")
+        else:
+            lines += [f"        {_call(name)}", "        return 0"]
     return "\n".join([*lines, "    return -1", ""])
+
+
+def _arriving(names: dict[str, Any]) -> Any:
+    """`arrive`, given where its arguments are (an address) and those that are different each time."""
+    lines = ["def arriving(address, stop, target, cell, row):", "    table = i64(address)"]
+    lines += [f"    table[{at}] = {name}" for at, name in enumerate(("stop", "target", "cell", "row"))]
+    exec("\n".join([*lines, f"    return {_call('arrive')}", ""]), names)
+    # (Arrays made of addresses take numba's runtime, in name.)
+    return njit(nogil=True)(names["arriving"])
 
 
 def compiled() -> ObjectFile:
     """Compile all of it."""
     names = {**_FUNCTIONS, **{name: _pointer_to(kind) for name, kind in _TYPES.items()}, "carray": carray}
+    names["answer"] = answering(_arriving(names))
     exec(source(), names)
     flags = compiler.Flags()
     flags.nrt = flags.no_cpython_wrapper = True

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from livepro.engines.stream.blocks import KeptBlocks, ranges
 from livepro.engines.stream.filtering import Filter
-from livepro.engines.translate.codecache.compiled_code import Instructions, Made
+from livepro.engines.translate.codecache.compiled_code import Instructions, LookupTable, Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
@@ -32,7 +32,8 @@ from livepro.model import Instruction
 Array = npt.NDArray[np.int64]
 
 _WINDOW = 1 << WINDOW_SHIFT
-_ROWS, _FIELDS, _STUBS, _LANDINGS, _STACK, _NEEDS = 1024, 1 << 14, 4096, 1024, 4096, 512
+_NEW = 8192  # entries and links that there is room for, at least
+_ROWS, _FIELDS, _STUBS, _LANDINGS, _STACK, _NEEDS = 4096, 1 << 15, 8192, 2048, 4096, 512
 
 
 class Text:
@@ -162,6 +163,10 @@ class CompiledModule:
         self._fields = np.zeros((_FIELDS, 2), np.int64)
         self._stubs = np.zeros((_STUBS, 2), np.int64)
         self._landings = np.zeros((_LANDINGS, 3), np.int64)
+        self._elsewhere = np.zeros((_LANDINGS, 2), np.int64)
+        self._first_link = 0
+        self._stands_by: tuple[Any, ...] | None = None
+        self._at = 0
         self._patches = np.zeros((1 << 12, 2), np.int64)
         self._needs = np.zeros(_NEEDS, np.int64)
         self._returns, self._successors = np.zeros(_STACK, np.int64), np.zeros(_STACK, np.int64)
@@ -198,6 +203,7 @@ class CompiledModule:
 
     def _make_room(self, entries: int, links: int) -> None:
         state = self._state
+        self._stands_by = None
         size = len(self._keys)
         while 2 * (int(state[tables.ENTRIES]) + entries + 256) >= size:
             size *= 2
@@ -229,22 +235,51 @@ class CompiledModule:
         self, pc: int, cell: int, room: tuple[int, int, int, int], *, lands: bool, likely: bool
     ) -> Made | None:
         """See `CompiledCode`."""
-        state, text, shapes = self._state, self._text, self._shapes
-        self._make_room(2048, 2048)
+        state = self._state
+        self._begin(cell, room)
+        status = self._kernels.translate(state, self._image, pc, lands, likely, *self._arrays())
+        return self._made(cell) if status == FINE else None
+
+    def _begin(self, cell: int, room: tuple[int, int, int, int]) -> None:
+        """Have nothing made yet."""
+        state = self._state
+        self._stands_by = None
+        self._make_room(_NEW, _NEW)
         state[: tables.HOT + 4] = room
         state[tables.CELL] = cell
         state[tables.ROWS : tables.RETURNS] = 0
         state[tables.NEEDS] = state[tables.BYTES] = 0
-        first_link = int(state[tables.LINKS])
-        status = self._kernels.translate(
-            *(state, self._image, pc, lands, likely, text.code, text.present, shapes.lows, shapes.highs),
+        state[tables.ENTERED] = state[tables.ELSEWHERE] = 0
+        self._first_link = int(state[tables.LINKS])
+
+    def _arrays(self) -> tuple[Any, ...]:
+        text, shapes = self._text, self._shapes
+        return (
+            *(text.code, text.present, shapes.lows, shapes.highs),
             *(shapes.rows, shapes.facts, shapes.recorded, self._places, self._moved),
             *(self._pieces, self._bounds, self._keys, self._index),
             *(self._links, self._rows, self._fields, self._stubs, self._landings, self._patches),
             *(self._needs, self._returns, self._successors, self._left, self._again, self._offsets),
             self._of_shape,
         )
-        return self._made(cell, first_link) if status == FINE else None
+
+    def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
+        """See `CompiledCode`."""
+        shapes = self._shapes
+        if self._stands_by != (room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)):
+            self._begin(0, room)
+            self._at = self._kernels.arrive.give(
+                *(0, 0, 0, 0, eager, lookup.miss, lookup.otherwise),
+                *(self._state, self._image, self._words, self._long_words, lookup.table, lookup.tails),
+                *(self._elsewhere, log, *self._arrays()),
+            )
+            self._stands_by = room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)
+        return self._at
+
+    def made(self) -> Made:
+        """See `CompiledCode`."""
+        self._stands_by = None
+        return self._made(0)
 
     def prepare(self, read: Callable[[int, int], bytes]) -> bool:
         """Read and learn what the last call was in need of; False if that was nothing."""
@@ -264,8 +299,8 @@ class CompiledModule:
         state[tables.AGAIN] = 0
         return bool(needs)
 
-    def _made(self, cell: int, first_link: int) -> Made:
-        state = self._state
+    def _made(self, cell: int) -> Made:
+        state, first_link = self._state, self._first_link
 
         def some(array, which):
             return array[: state[which]].copy()
@@ -286,25 +321,13 @@ class CompiledModule:
         """The offsets of the cache's free places."""
         return int(self._state[tables.HOT]), int(self._state[tables.COLD])
 
-    def land(self, table: npt.NDArray[np.uint64], tails: Array, miss: int, otherwise: int) -> list[list[int]]:
+    def land(self, lookup: LookupTable) -> list[list[int]]:
         """See `CompiledCode`."""
-        count = int(self._state[tables.LANDINGS])
-        elsewhere = np.zeros((count, 2), np.int64)
         found = self._kernels.enter(
-            *(
-                self._state,
-                self._image,
-                self._long_words,
-                table,
-                tails,
-                miss,
-                self._landings,
-                count,
-                otherwise,
-            ),
-            elsewhere,
+            *(self._state, self._image, self._long_words, lookup.table, lookup.tails, lookup.miss),
+            *(self._landings, int(self._state[tables.LANDINGS]), lookup.otherwise, self._elsewhere),
         )
-        return elsewhere[:found].tolist()
+        return self._elsewhere[:found].tolist()
 
     def publish(self) -> None:
         """Let the branches that wait for what the last call has made lead there."""

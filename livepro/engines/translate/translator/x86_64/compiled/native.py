@@ -16,7 +16,7 @@ SPECIFICATIONS = {
         "i64 u8 n b b u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 "
         "i64.2 i64 i64 i64 i64 i64.2 i64 i64"
     ),
-    "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64 n",
+    "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64.2 n",
     "links_to": "i64 i64 i32.2 n",
     "rehash": "i64 i64 i32.2 i64 i32.2",
     "enter": "i64 u8 u64 u64 i64 n i64.2 n n i64.2",
@@ -27,6 +27,11 @@ SPECIFICATIONS = {
     "find_shape": "u8 n u64 u64 i64",
     "enter_shape": "u8 n u64 u64 i32 n n",
     "rehash_shapes": "u64 u64 i32 u64 u64 i32",
+    "arrive": (
+        "n n n n n n n i64 u8 i32 u64 u64 i64 i64.2 i64.2 u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 "
+        "i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64 i64 i64 i64 i64.2 i64 i64"
+    ),
+    "answer": "i64 i64.2 i64.2 i64 n n n n n",
 }
 """By name what a kernel is given, in order: arrays by type (and dimensions, if they are two), `n` for
 numbers, `b` for truth values."""
@@ -50,6 +55,10 @@ class Kernel:
 
     def __call__(self, *given: Any) -> int:
         """What it returns. Raises TypeError for what it cannot be given."""
+        return int(self._native.entry(self._number, self.give(*given)))
+
+    def give(self, *given: Any) -> int:
+        """Write down what it is to be given; returns where (an address). Raises TypeError as a call does."""
         last, table = self._last, self._table
         for n, (value, (at, kind, dimensions)) in enumerate(zip(given, self._arguments, strict=True)):
             if kind is None:
@@ -60,7 +69,7 @@ class Kernel:
                 table[at] = value.__array_interface__["data"][0]
                 table[at + 1 : at + 1 + dimensions] = value.shape
                 last[n] = value
-        return int(self._native.entry(self._number, self._at))
+        return self._at
 
 
 class ObjectFile(NamedTuple):

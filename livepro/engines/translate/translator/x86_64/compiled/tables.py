@@ -68,7 +68,10 @@ ADDRESSES = 38
 """Not 0 where the addresses that blocks access are recorded."""
 HERE = 39
 """The address of the block that was planned last."""
-STATE_SIZE = 40
+ENTERED, ELSEWHERE = 40, 41
+"""Of the landings how many have been entered in the lookup table, and of how many the displacement that is to
+lead there is in another cache."""
+STATE_SIZE = 42
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
@@ -91,7 +94,8 @@ nowhere)."""
 
 FRAGMENT, STUB, LINK, FLAGS, LANDED, INDEX_COLUMNS = range(6)
 """Offsets in the cache of the fragment and of the stub for it (0: none); the first link that leads there,
-plus 1; the flags it may read, plus 1 (0: not known yet); whether the lookup table has it."""
+plus 1; the flags it may read, plus 1 (0: not known yet); the offset in the cache of its landing (0: the
+lookup table does not have it)."""
 
 # -- `pieces`, by number
 
@@ -140,3 +144,14 @@ each instruction of a block that is filtered, which flags are live in front of i
 
 FIXED_BELOW = 1 << 31
 """Where an address below this is pushed, it is a constant in the instruction."""
+
+STUB_SIZE = 5
+"""Bytes of a stub: a stop, and the offset in the module (32 bits) of what has no fragment yet."""
+
+# -- `modules`, by column, and the `log` of stops that are answered (see `serving`)
+
+CACHE, CACHE_END, CODE_START, CODE_END, ARGUMENTS, MODULE_COLUMNS = range(6)
+"""Where a cache begins and ends, and its module; where the arguments of `arrive` are (addresses)."""
+WHICH, OFFSET, LANDS, FIRST_ROW, END_ROW, LOG_COLUMNS = range(6)
+"""The module and the offset in it that a thread has come to, whether by an indirect branch; the rows of what
+was made for it."""

@@ -34,6 +34,19 @@ def entry_of(state, keys, offset):
 
 
 @kernel
+def known(keys, offset):
+    """The entry of an offset, -1 if there is none."""
+    mask = len(keys) - 1
+    at = np.int64(np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(24)) & mask
+    wanted = 2 * offset + 1
+    while keys[at] != wanted:
+        if keys[at] == 0:
+            return -1
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
 def rehash(state, keys, index, new_keys, new_index):
     """Put all entries into a larger table."""
     state[ENTRIES] = 0
@@ -47,8 +60,8 @@ def rehash(state, keys, index, new_keys, new_index):
 @kernel
 def take(state, keys, index, links, pcs, fragments, fields, targets, stub_targets, stubs, landed, size):
     """Enter what was made elsewhere: fragments of `pcs`, links from `fields` to `targets`, stubs for
-    `stub_targets`, addresses that have `landed`. All are offsets; links out of the module's `size` are the
-    linker's own."""
+    `stub_targets`, addresses that have `landed` and where. All are offsets; links out of the module's `size`
+    are the linker's own."""
     for i in range(len(pcs)):
         index[entry_of(state, keys, pcs[i]), FRAGMENT] = fragments[i]
     for i in range(len(fields)):
@@ -61,7 +74,7 @@ def take(state, keys, index, links, pcs, fragments, fields, targets, stub_target
     for i in range(len(stubs)):
         index[entry_of(state, keys, stub_targets[i]), STUB] = stubs[i]
     for i in range(len(landed)):
-        index[entry_of(state, keys, landed[i]), LANDED] = 1
+        index[entry_of(state, keys, landed[i, 0]), LANDED] = landed[i, 1]
 
 
 @kernel

@@ -9,7 +9,14 @@ import numpy as np
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import write_32, write_64
-from livepro.engines.translate.translator.x86_64.compiled.tables import BASE, BYTES, COLD, MODULE
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    BASE,
+    BYTES,
+    COLD,
+    ELSEWHERE,
+    ENTERED,
+    MODULE,
+)
 
 _ENTRIES = layout.LOOKUP_ENTRIES - 1
 _FAR_JUMP = 0x9090_0000_0002_25FF - (
@@ -34,13 +41,13 @@ def _lead(state, image, field, destination):
 
 @kernel
 def enter(state, image, words, table, tails, miss, landings, count, otherwise, elsewhere):
-    """Enter the first `count` landings: each is (offset of what lands, offset in the cache, whether it is
-    being branched to), and goes on over the displacement `otherwise` bytes behind. `words` are the 64-bit
-    words of the image, `table` the lookup table, `tails` the last landing's displacement of each entry
-    (addresses, 0: none). Returns how many displacements of other caches are to lead to a landing:
-    `elsewhere` has them, and the addresses of the landings."""
-    n, size = 0, len(image)
-    for i in range(count):
+    """Enter the first `count` landings, but for those that have been entered. Each is (offset of what lands,
+    offset in the cache, whether it is being branched to), and goes on over the displacement `otherwise` bytes
+    behind. `words` are the 64-bit words of the image, `table` the lookup table, `tails` the last landing's
+    displacement of each entry (addresses, 0: none). Returns how many displacements of other caches are to
+    lead to a landing by now: `elsewhere` has them, and the addresses of the landings."""
+    n, size = state[ELSEWHERE], len(image)
+    for i in range(state[ENTERED], count):
         entry = state[MODULE] + landings[i, 0] & _ENTRIES
         at, likely = landings[i, 1], landings[i, 2]
         field, tail = at + otherwise, tails[entry]
@@ -60,4 +67,5 @@ def enter(state, image, words, table, tails, miss, landings, count, otherwise, e
                 n += 1
         if not likely or tail == 0:
             tails[entry] = state[BASE] + field
+    state[ENTERED], state[ELSEWHERE] = max(count, state[ENTERED]), n
     return n

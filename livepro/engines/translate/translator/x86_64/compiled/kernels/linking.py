@@ -21,6 +21,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     MODULE,
     SIZE,
     STUB,
+    STUB_SIZE,
     STUBS,
     SUCCESSORS,
 )
@@ -48,9 +49,10 @@ def link(state, image, field, target, keys, index, links, stubs, successors):
     stub = index[at, STUB]
     if not stub:
         stub = state[COLD]
-        state[COLD] += 1
+        state[COLD] += STUB_SIZE
         image[stub] = _STOP
-        state[BYTES] += 1
+        write_32(image, stub + 1, target)
+        state[BYTES] += STUB_SIZE
         index[at, STUB] = stub
         n = state[STUBS]
         stubs[n, 0], stubs[n, 1] = target, stub
@@ -64,7 +66,7 @@ def landed(state, pc, at, likely, keys, index, landings):
     n = state[LANDINGS]
     landings[n, 0], landings[n, 1], landings[n, 2] = pc, at, 1 if likely else 0
     state[LANDINGS] = n + 1
-    index[entry_of(state, keys, pc), LANDED] = 1
+    index[entry_of(state, keys, pc), LANDED] = at
 
 
 @kernel
@@ -79,3 +81,10 @@ def land(state, image, pc, pieces, bounds, keys, index, landings):
     state[BYTES] += at - state[COLD]
     state[COLD] = at
     landed(state, pc, begin, False, keys, index, landings)
+
+
+@kernel
+def publish(words, patches, count):
+    """Let branches lead where their patches say, while threads run."""
+    for i in range(count):
+        words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store

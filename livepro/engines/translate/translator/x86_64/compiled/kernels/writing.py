@@ -44,6 +44,15 @@ def write_64(image, at, value):
 
 
 @kernel
+def read_32(image, at):
+    """The 32 bits at an index, unsigned."""
+    value = 0
+    for i in range(4):
+        value |= int(image[at + i]) << 8 * i
+    return value
+
+
+@kernel
 def note(state, fields, kind, at):
     """Take note of a field of a copy (`Emitted.fields`)."""
     n = state[FIELDS]

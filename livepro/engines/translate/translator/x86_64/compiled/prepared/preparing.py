@@ -17,6 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 import livepro
 from livepro.engines.translate import layout
+from livepro.engines.translate.codecache.compiled_code import LookupTable
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore, place
 
@@ -51,7 +52,7 @@ def prepare() -> int:
             asks=False,
         )
         none = np.zeros(0, np.int64)
-        module.take(none, none, none, none, none, none, none)
+        module.take(none, none, none, none, none, none, np.zeros((0, 2), np.int64))
         table = np.zeros(layout.LOOKUP_ENTRIES, np.uint64)
         tails = np.zeros(layout.LOOKUP_ENTRIES, np.int64)
         slot = 0
@@ -64,7 +65,7 @@ def prepare() -> int:
                 if made is not None:
                     slot += len(made.rows)
                     module.publish()
-                    module.land(table, tails, start, emitter.landing(0).otherwise)
+                    module.land(LookupTable(table, tails, start, emitter.landing(0).otherwise))
                     pc = -1
                 if not module.prepare(lambda at, n: code[at - start : at - start + n]):  # noqa: B023 - at once
                     break

@@ -1,0 +1,93 @@
+"""The stops of threads that have come to new code, waited for and answered one after the other."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import os
+
+from numba import njit, types
+
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ARGUMENTS,
+    CACHE,
+    CACHE_END,
+    CODE_END,
+    CODE_START,
+    END_ROW,
+    FIRST_ROW,
+    WHICH,
+)
+from livepro.isa.x86_64.registers import Registers
+from livepro.linux.ptrace import PTRACE_CONT, PTRACE_PEEKUSER, PTRACE_POKEUSER
+from livepro.linux.wait import TRAP_STATUS
+
+_PC, _BRANCHES_TO = Registers.rip.offset, Registers.rax.offset
+_WNOHANG = os.WNOHANG
+
+_waitpid = types.ExternalFunction("waitpid", types.int32(types.int32, types.int64, types.int32))
+_sched_yield = types.ExternalFunction("sched_yield", types.int32())
+_ptrace = types.ExternalFunction("ptrace", types.int64(types.int64, types.int64, types.int64, types.int64))
+
+
+def answering(arriving):
+    """A kernel that answers stops by `arriving`: `arrive`, given where its arguments are, the stop's address
+    (0: none), the address that is branched to, the next cell and the row of the log."""
+
+    @njit(nogil=True)  # (Arrays made of addresses take numba's runtime, in name.)
+    def answer(tids, modules, log, heard, at, miss, cell, flags, patience):
+        """Wait for threads that make stops, and let those of `tids` go on that have come to new code of one
+        of `modules`: it is translated, its first block counted in `cell`. `miss` is the stop that the lookup
+        table leads to. What they have come to is in `log`. Returns how many they were: when that is full,
+        when nobody stops for a while, or with a stop that is something else, whose tid and status are `heard`
+        (0: none). `at` is the address of `heard`, `flags` are those of waitpid. The processor is left to
+        others `patience` times while nobody stops."""
+        answered, idle = 0, 0
+        while answered < len(log):
+            heard[1] = 0
+            tid = _waitpid(-1, at + 8, flags | _WNOHANG)
+            if tid <= 0:
+                idle += 1
+                if tid < 0 or idle > patience:
+                    break
+                _sched_yield()
+                continue
+            idle = 0
+            status = heard[1] & 0xFFFF_FFFF
+            goes_on, which, wanted = -1, -1, status == TRAP_STATUS
+            if wanted:
+                wanted = False
+                for i in range(len(tids)):
+                    if tids[i] == tid:
+                        wanted = True
+            if wanted:
+                # (A request that fails says -1, which is in no module.)
+                stop, target = _ptrace(PTRACE_PEEKUSER, tid, _PC, 0) - 1, 0
+                if stop == miss:
+                    stop, target = 0, _ptrace(PTRACE_PEEKUSER, tid, _BRANCHES_TO, 0)
+                for i in range(len(modules)):
+                    if stop:
+                        found = stop >= modules[i, CACHE] and stop < modules[i, CACHE_END]
+                    else:
+                        found = target >= modules[i, CODE_START] and target < modules[i, CODE_END]
+                    if found:
+                        which = i
+                        break
+                if which >= 0:
+                    goes_on = arriving(modules[which, ARGUMENTS], stop, target, cell, answered)
+            if goes_on < 0:
+                heard[0], heard[1] = tid, status
+                return answered
+            log[answered, WHICH] = which
+            cell += log[answered, END_ROW] - log[answered, FIRST_ROW]
+            answered += 1
+            if (
+                _ptrace(PTRACE_POKEUSER, tid, _PC, goes_on) == -1
+            ):  # it has been killed, or Python says what it is
+                heard[0], heard[1] = tid, status
+                return answered
+            _ptrace(PTRACE_CONT, tid, 0, 0)
+        heard[0] = 0
+        return answered
+
+    return answer
