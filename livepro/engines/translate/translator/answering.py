@@ -81,7 +81,7 @@ class NewCode:
         return Answered(len(reached), sum(place.lands for place in reached), heard)
 
     def _enter(self, modules: Sequence[tuple[Cache, CompiledCode]], reached: Sequence[Reached]) -> None:
-        """Enter what was made, in the order in which it was: first the fragments, which threads run already."""
+        """Enter what was made, in the order in which it was: fragments, which threads run already, first."""
         builder = self._builder
         made = {n: modules[n][1].made() for n in dict.fromkeys(place.module for place in reached)}
         last, first, end = reached[0].module, reached[0].first, reached[0].first
