@@ -29,9 +29,11 @@ from livepro.linux.userfault import WriteFaults
 from livepro.tracee import Tracer
 
 _FURTHER = 1
-"""Blocks translated at a stop that compiled code answers, besides: stops cost little there. (With 1, 3, 6 and
-10 rustc makes 51,000, 47,000, 43,000 and 39,000 stops and 0.72, 0.85, 0.98 and 1.1 million blocks, and takes 10,
-11, 12 and 14 s; gcc and node differ by less than their runs do. What calls return to is not counted there.)"""
+"""Blocks translated at a stop that compiled code answers, besides: stops cost little there.
+
+With 1, 3, 6 and 10 rustc makes 51,000, 47,000, 43,000 and 39,000 stops and 0.72, 0.85, 0.98 and 1.1 million
+blocks, and takes 10, 11, 12 and 14 s; gcc and node differ by less than their runs do. (What calls return to
+is not counted there.)"""
 
 
 def open_persisted_cache(
