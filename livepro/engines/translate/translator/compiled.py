@@ -29,7 +29,7 @@ takes about as long. (Measured with 20, 60 and 200: with 60 `ls` takes a tenth l
 _LOOKED_THROUGH = 1500
 """Blocks that are looked through for a module (`_begin`) while one is translated in Python: 0.25 and 400 us,
 that is, as long as it takes to load what there is of so many."""
-_MARGIN = 1 << 12  # blocks that one translation may make
+_MARGIN = 1 << 12  # blocks that may be made of one module before they are entered
 _LOW = 1 << 31
 
 
@@ -112,15 +112,14 @@ class CompiledBuilder:
     def ready(self, eager: int, log: Array) -> list[tuple[Cache, CompiledCode, int]]:
         """The caches whose code is translated by compiled code that can be asked without Python, and where
         (`CompiledCode.stand_by`). (Of landings that were put out of force it does not know.)"""
-        if self._registry.cells.free < _MARGIN:
+        asked = [(c, c.compiled) for c in self._memory.caches.all if not (c.stale or c.disturbed)]
+        ready = [(cache, compiled) for cache, compiled in asked if compiled is not None]
+        if self._registry.cells.free < _MARGIN * len(ready):
             return []
-        lookup, found = self.lookup, []
-        for cache in self._memory.caches.all:
-            compiled = cache.compiled
-            if compiled is not None and not cache.stale and not cache.disturbed:
-                self._catch_up(cache, compiled)
-                found.append((cache, compiled, compiled.stand_by(_room(cache), eager, lookup, log)))
-        return found
+        lookup = self.lookup
+        for cache, compiled in ready:
+            self._catch_up(cache, compiled)
+        return [(c, compiled, compiled.stand_by(_room(c), eager, lookup, log)) for c, compiled in ready]
 
     def arrived(self, cache: Cache, compiled: CompiledCode, places: Iterable[Reached], eager: int) -> None:
         """Threads have come to these places, and gone on: see to what had to wait meanwhile."""
