@@ -195,9 +195,15 @@ class Answers(Protocol):
     log: Array
 
     def answer(
-        self, tids: Sequence[int], modules: Sequence[tuple[int, ...]], miss: int, cell: int
+        self,
+        tids: Sequence[int],
+        modules: Sequence[tuple[int, ...]],
+        miss: int,
+        cell: int,
+        first: tuple[int, int],
     ) -> tuple[list[Reached], tuple[int, int] | None]:
-        """Wait for stops, and let those of `tids` go on that have come to new code of `modules` (each one's
-        cache and code, from where to where, and where it stands by: addresses). `miss` is the stop that the
-        lookup table leads to, `cell` the next one to count in. Returns where they have come to, and the next
-        stop if it is something else (tid and status; None: nobody has stopped for a while)."""
+        """Wait for stops after the `first` one (tid and status; 0: there is none), and let those of `tids` go
+        on that have come to new code of `modules` (each one's cache and code, from where to where, and where
+        it stands by: addresses). `miss` is the stop that the lookup table leads to, `cell` the next one to
+        count in. Returns where they have come to, and the next stop if it is something else (tid and status;
+        None: nobody has stopped for a while)."""

@@ -94,10 +94,10 @@ class CacheRoom:
             self._open_guard(state)
         return start
 
-    def answer(self, space: CodeCache, tids: Sequence[int]) -> Answered:
+    def answer(self, space: CodeCache, tids: Sequence[int], first: tuple[int, int]) -> Answered:
         """See `NewCode.answer`. (The seconds count in which threads stop one soon after the other.)"""
         began = time.perf_counter()
-        done = space.new_code.answer(tids, _FURTHER)
+        done = space.new_code.answer(tids, _FURTHER, first)
         if done.stops:
             self.seconds += time.perf_counter() - began
         return done

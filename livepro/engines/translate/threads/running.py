@@ -135,16 +135,18 @@ class ThreadRunner:
         pc = self._pc.of(tid) - self._pc.advance
         target = space.linker.exits.get(pc)
         if target is not None:
-            self.enter(state, target)
-            self._answer_next(space)
+            if not self._answer(space, tid):
+                self.enter(state, target)
+                self._answer_next(space)
             return
         stop = space.memory.stop_at(pc)
         if stop is None:
             self._tracer.dispatch(tid, TRAP_STATUS)
             return
         if isinstance(stop, MissStop):
-            self._missed(state)
-            self._answer_next(space)
+            if not self._answer(space, tid):
+                self._missed(state)
+                self._answer_next(space)
         elif isinstance(stop, NativeStop):
             self.native.begin(state, stop)
         elif isinstance(stop, SupersededStop):
@@ -169,22 +171,22 @@ class ThreadRunner:
         if not self._tracer.leaving and space.new_code.possible:
             self._stops.answer = partial(self._answer, space)
 
-    def _answer(self, space: CodeCache) -> None:
-        """Have the stops of a code cache's threads at new code answered; the next one that is something else
-        is left to be dealt with."""
+    def _answer(self, space: CodeCache, tid: int = 0) -> bool:
+        """Have the stops of a code cache's threads at new code answered, that of `tid` first, if it has made
+        one; the next one that is something else is left to be dealt with. Returns whether there were any."""
         if self._tracer.leaving or not space.new_code.possible or space.flusher.full:
-            return
+            return False
         tids = [
-            tid
-            for tid, state in self._table.states.items()
+            each
+            for each, state in self._table.states.items()
             if state.space is space and state.mode is Mode.RUNNING and not state.lends
         ]
-        done = self._room.answer(space, tids)
-        if done.heard is not None:
+        done = self._room.answer(space, tids, (tid, TRAP_STATUS if tid else 0))
+        if done.heard is not None and (done.stops or not tid):
             self._stops.behind.append(done.heard)
         if not done.stops:
-            return
-        self._stops.count += done.stops
+            return False
+        self._stops.count += done.stops - (1 if tid else 0)
         self.answered += done.stops
         self.missed += done.missed
         try:
@@ -193,6 +195,7 @@ class ThreadRunner:
             if not any(killed(tid) for tid in tids):
                 raise
         self._answer_next(space)
+        return True
 
     def _woke(self, state: TranslatedThread, stop: PinnedStop) -> None:
         """Back from a system call in a fragment that was dropped meanwhile."""

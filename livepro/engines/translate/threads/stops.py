@@ -22,7 +22,7 @@ class StopQueue:
     def __init__(self, tracer: Tracer, deferral: Deferral) -> None:
         self.behind: deque[tuple[int, int]] = deque()
         self.count = 0
-        self.answer: Callable[[], None] | None = None
+        self.answer: Callable[[], object] | None = None
         self._tracer = tracer
         self._deferral = deferral
         self._waits = 0

@@ -59,23 +59,24 @@ class NewCode:
             and not memory.refill
         )
 
-    def answer(self, tids: Sequence[int], eager: int) -> Answered:
-        """Wait for stops, and answer those of the threads `tids` that have come to new code, which is
-        translated with so many likely successors each, as long as they come one soon after the other."""
+    def answer(self, tids: Sequence[int], eager: int, first: tuple[int, int]) -> Answered:
+        """Wait for stops after the `first` one (tid and status; 0: there is none), and answer those of the
+        threads `tids` that have come to new code, which is translated with so many likely successors each,
+        as long as they come one soon after the other. (If there is none, the first one is heard.)"""
         if self._answers is None:
             assert self._compiler is not None
             self._answers = self._compiler.answers()
         answers = self._answers
         ready = self._builder.ready(eager, answers.log)
         if not ready:
-            return Answered(0, 0, None)
+            return Answered(0, 0, first if first[0] else None)
         modules = [
             (cache.first, cache.end, module.start, module.end, at)
             for cache, _, at in ready
             if (module := cache.module) is not None
         ]
         cell = self._registry.cells.range[1]
-        reached, heard = answers.answer(tids, modules, self._memory.lookup.miss, cell)
+        reached, heard = answers.answer(tids, modules, self._memory.lookup.miss, cell, first)
         if reached:
             self._enter([(cache, compiled) for cache, compiled, _ in ready], reached)
         return Answered(len(reached), sum(place.lands for place in reached), heard)

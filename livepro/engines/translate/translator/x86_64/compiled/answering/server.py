@@ -27,10 +27,16 @@ class StopServer:
         self._heard = np.zeros(2, np.int64)
 
     def answer(
-        self, tids: Sequence[int], modules: Sequence[tuple[int, ...]], miss: int, cell: int
+        self,
+        tids: Sequence[int],
+        modules: Sequence[tuple[int, ...]],
+        miss: int,
+        cell: int,
+        first: tuple[int, int],
     ) -> tuple[list[Reached], tuple[int, int] | None]:
         """See `Answers`."""
         log, heard = self.log, self._heard
+        heard[:] = first
         count = self._answer(
             *(np.array(tids, np.int64), np.array(modules, np.int64), log, heard),
             *(heard.ctypes.data, miss, cell, WAIT_FLAGS, _PATIENCE),

@@ -36,22 +36,26 @@ def answering(arriving):
 
     @njit(nogil=True)  # (Arrays made of addresses take numba's runtime, in name.)
     def answer(tids, modules, log, heard, at, miss, cell, flags, patience):
-        """Wait for threads that make stops, and let those of `tids` go on that have come to new code of one
-        of `modules`: it is translated, its first block counted in `cell`. `miss` is the stop that the lookup
-        table leads to. What they have come to is in `log`. Returns how many they were: when that is full,
-        when nobody stops for a while, or with a stop that is something else, whose tid and status are `heard`
-        (0: none). `at` is the address of `heard`, `flags` are those of waitpid. The processor is left to
-        others `patience` times while nobody stops."""
+        """Wait for threads that make stops, after the one that is `heard` already, if any, and let those of
+        `tids` go on that have come to new code of one of `modules`: it is translated, its first block counted
+        in `cell`. `miss` is the stop that the lookup table leads to. What they have come to is in `log`.
+        Returns how many they were: when that is full, when nobody stops for a while, or with a stop that is
+        something else, whose tid and status are `heard` (0: none). `at` is the address of that, `flags` are
+        those of waitpid. The processor is left to others `patience` times while nobody stops."""
         answered, idle = 0, 0
+        tid = heard[0]
         while answered < len(log):
-            heard[1] = 0
-            tid = _waitpid(-1, at + 8, flags | _WNOHANG)
-            if tid <= 0:
-                idle += 1
-                if tid < 0 or idle > patience:
+            if tid == 0:
+                heard[1] = 0
+                tid = _waitpid(-1, at + 8, flags | _WNOHANG)
+                if tid == 0:
+                    idle += 1
+                    if idle > patience:
+                        break
+                    _sched_yield()
+                    continue
+                if tid < 0:
                     break
-                _sched_yield()
-                continue
             idle = 0
             status = heard[1] & 0xFFFF_FFFF
             goes_on, which, wanted = -1, -1, status == TRAP_STATUS
@@ -87,6 +91,7 @@ def answering(arriving):
                 heard[0], heard[1] = tid, status
                 return answered
             _ptrace(PTRACE_CONT, tid, 0, 0)
+            tid = 0
         heard[0] = 0
         return answered
 
