@@ -1,5 +1,6 @@
 """Runs a command with all that compiled code can translate translated by it, and translates each block
-again in Python, when the program has ended: prints how many there were, and those that differ.
+again in Python, when the program has ended, and before all is dropped: prints how many there were, and those
+that differ.
 
     compiled_twin.py [OPTION] DIRECTORY COMMAND [ARGS...]
 
@@ -20,6 +21,8 @@ import livepro
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
 from livepro.engines.translate.engine import TranslateEngine
+from livepro.engines.translate.thread import TranslatedThread
+from livepro.engines.translate.threads.flush_policy import FlushPolicy
 
 seen: Counter[str] = Counter()
 
@@ -105,19 +108,28 @@ def main(directory: str, *command: str) -> None:
     elif directory == "--unkept":
         kept, (directory, *command) = False, command
     compile_always()
-    ended = TranslateEngine.process_ended
+    ended, flush = TranslateEngine.process_ended, FlushPolicy.flush
+
+    def look(space: CodeCache) -> None:
+        seen["again"] += space.flusher.flushes > 1 and not space.registry.cells.original
+        for cache in space.memory.caches.all:
+            if cache.batches:
+                compare(space, cache)
+                check_links(space, cache)
 
     def process_ended(self: TranslateEngine, process: Any) -> None:
         space = self.table.spaces.get(process)
         if space is not None:
-            seen["again"] += space.flusher.flushes > 1 and not space.registry.cells.original
-            for cache in space.memory.caches.all:
-                if cache.batches:
-                    compare(space, cache)
-                    check_links(space, cache)
+            look(space)
         ended(self, process)
 
+    def flush_all(self: FlushPolicy, state: TranslatedThread) -> bool:
+        look(state.space)
+        return flush(self, state)
+
     TranslateEngine.process_ended = process_ended  # type: ignore[method-assign]
+    if cache_size:
+        FlushPolicy.flush = flush_all  # type: ignore[method-assign]
     result = livepro.run(
         command,
         engine="translate",
