@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 from model_builders import NOP, RET
 
+from livepro.engines.translate.persist import keeping
 from livepro.engines.translate.persist.keeping import PersistedCache
 from livepro.engines.translate.persist.module import FIELD_ARRAYS, Origin, PersistedModule, order_by_heat
 from livepro.engines.translate.translator.emitted import Field
+from livepro.isa import for_machine
 from livepro.isa.kinds import dump, restore
 
 
@@ -94,3 +99,24 @@ def test_counters_of_hot_blocks_lie_together() -> None:
 
 def test_ranks_lead_back_to_rows() -> None:
     assert persisted().row_of.tolist() == [2, 1, 0]
+
+
+def test_a_child_leaves_to_its_parent_what_both_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has made beyond that is kept from one block in eight on, and what the parent has not at all."""
+
+    def space(**blocks: int) -> Any:
+        caches = [SimpleNamespace(key=key, blocks=[None] * count, used=[]) for key, count in blocks.items()]
+        flusher = SimpleNamespace(could_hold=lambda blocks, size: True)
+        return SimpleNamespace(memory=SimpleNamespace(caches=SimpleNamespace(all=caches)), flusher=flusher)
+
+    written: list[str] = []
+    store: Any = SimpleNamespace(
+        wants=lambda key, blocks: True, write=lambda key, persisted: written.append(key)
+    )
+    monkeypatch.setattr(keeping, "_alone", lambda space, cache: True)
+    monkeypatch.setattr(keeping, "capture", lambda space, cache, describe: None)
+    child, parent = space(same=80, little=88, more=92, own=1), space(same=80, little=78, more=80)
+    keeping.keep(child, store, for_machine("x86_64").describe, parent)
+    assert written == ["more", "own"]
+    keeping.keep(child, store, for_machine("x86_64").describe)
+    assert written[2:] == ["same", "little", "more", "own"]

@@ -85,9 +85,7 @@ def answering(arriving):
             log[answered, WHICH] = which
             cell += log[answered, END_ROW] - log[answered, FIRST_ROW]
             answered += 1
-            if (
-                _ptrace(PTRACE_POKEUSER, tid, _PC, goes_on) == -1
-            ):  # it has been killed, or Python says what it is
+            if _ptrace(PTRACE_POKEUSER, tid, _PC, goes_on) == -1:  # killed, or Python says why
                 heard[0], heard[1] = tid, status
                 return answered
             _ptrace(PTRACE_CONT, tid, 0, 0)
