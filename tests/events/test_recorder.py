@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 from events.streams import Nobody
 
 from livepro import isa
@@ -38,3 +39,18 @@ def test_threads_take_turns_as_soon_as_there_are_several() -> None:
     assert recorder.share == 4096
     recorder.end(other)
     assert recorder.share == 1 << 18
+
+
+def test_mappings_are_those_of_the_first_words() -> None:
+    """Who takes them in may come to it when the process has ended, and has no mappings any more. (A sharing
+    analysis on a busy machine named no variable.)"""
+    recorder = Recorder(Nobody(), chunk_words=1 << 18)
+    record: Any = Mock()
+    record.process.space.mappings = ["first"]
+    thread = recorder.thread(None, record, isa.for_machine("x86_64"))  # type: ignore[arg-type]
+    recorder.deliver(thread, np.zeros(0, np.uint64))
+    assert list(thread.image.mappings) == []
+    recorder.deliver(thread, np.zeros(1, np.uint64))
+    record.process.space.mappings = []
+    recorder.deliver(thread, np.zeros(1, np.uint64))
+    assert list(thread.image.mappings) == ["first"]

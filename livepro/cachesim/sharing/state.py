@@ -85,9 +85,7 @@ class SharingImage:
         self._simulator = simulator
         self._crew = crew
         self._threads: dict[int, StreamThread] = {}
-        process = image.process
-        # Now, while it is there to be asked.
-        self._places = Places(process.space.mappings if process is not None else [])
+        self._places = Places(image.mappings)
 
     def update(self, tables: StaticTables) -> None:
         """See `SimulatedImage`."""

@@ -12,6 +12,7 @@ from livepro.engines.recording import ImageRecord
 from livepro.engines.stream.blocks import StreamBlocks
 from livepro.engines.stream.filtering import Filter, Repeats
 from livepro.isa.base import Isa
+from livepro.linux.proc import Mapping
 from livepro.tracee import TracedThread
 
 Words = npt.NDArray[np.uint64]
@@ -31,12 +32,14 @@ class Executed(NamedTuple):
 
 
 class StreamImage:
-    """One process image that is recorded, `number` in order of start."""
+    """One process image that is recorded, `number` in order of start. `mappings` are those that it had when
+    the first words of a thread of it were delivered: who takes them in may come to it after its end."""
 
     def __init__(self, number: int, record: ImageRecord, isa: Isa, *, addresses: bool = True) -> None:
         self.number = number
         self.process = record.process
         self.blocks = StreamBlocks(isa, addresses=addresses)
+        self.mappings: Sequence[Mapping] = ()
 
 
 class StreamThread:
@@ -144,4 +147,7 @@ class Recorder:
         if len(words):
             self.words += len(words)
             self.chunks += 1
+            image = thread.image
+            if not image.mappings and image.process is not None:
+                image.mappings = image.process.space.mappings
             self.sink.chunk(thread, words)
