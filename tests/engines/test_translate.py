@@ -176,8 +176,8 @@ def test_threads_run_code_that_another_patches(builder: Builder, tmp_path: Path)
 def test_code_that_was_rewritten_is_called_without_stops(builder: Builder) -> None:
     """And so is code that was put back as it had been: 10,000 calls more take no stop more. (Whether the page
     has been protected again when it is rewritten depends on time: a stop, each of ten times. How many stops
-    there are at new code does, too, where it is translated by compiled code, which may be ready for one run and
-    not yet for the other.)"""
+    there are at new code does, too, where it is translated by compiled code, which may be ready for one run
+    and not yet for the other.)"""
     program = builder.hosted("rewritten", "-static")
     script = (
         "import livepro, sys; from livepro.engines.translate.translator.x86_64.compiler import Compiler;"
