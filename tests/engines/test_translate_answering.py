@@ -66,7 +66,8 @@ def figures(report: Path, by: str, *command: str | Path) -> tuple[int, str, obje
 def test_nothing_is_counted_otherwise(program: str, tmp_path: Path) -> None:
     """cc1 is far from its libraries: what leads from one's landings to the other's takes a jump far away, for
     which there must be room behind all that compiled code has made."""
-    needed("perl" if program == "perl" else "gcc", program if program == "perl" else "gcc")
+    tool = "perl" if program == "perl" else "gcc"
+    needed(tool, tool)
     command: list[str | Path] = ["perl", "-e", PERL]
     if program == "cc1":
         (tmp_path / "one.c").write_text("int f(int x) { return x + 1; }\n")

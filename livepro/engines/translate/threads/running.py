@@ -135,7 +135,7 @@ class ThreadRunner:
         pc = self._pc.of(tid) - self._pc.advance
         target = space.linker.exits.get(pc)
         if target is not None:
-            if not self._answer(space, tid):
+            if not (space.new_code.serves(target) and self._answer(space, tid)):
                 self.enter(state, target)
                 self._answer_next(space)
             return

@@ -59,6 +59,11 @@ class NewCode:
             and not memory.refill
         )
 
+    def serves(self, pc: int) -> bool:
+        """Whether the block at `pc` is not left to Python anyway."""
+        cache = self._memory.caches.of_module(pc)
+        return cache is not None and cache.compiled is not None and pc not in cache.left
+
     def answer(self, tids: Sequence[int], eager: int, first: tuple[int, int]) -> Answered:
         """Wait for stops after the `first` one (tid and status; 0: there is none), and answer those of the
         threads `tids` that have come to new code, which is translated with so many likely successors each,
