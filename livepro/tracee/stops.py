@@ -53,6 +53,7 @@ def in_hand(tid: int) -> bool:
 
 
 _ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+_PROMPT, _SOON = 20, 0.0001  # how often to look for a stop at once, and seconds in between later
 _LOOKS, _LOOK = 3, 0.001  # how often to look whether a thread has been killed, and seconds in between
 
 
@@ -122,12 +123,37 @@ def sent(tid: int) -> bool:
     return info is not None and info.code <= 0 and info.pid != 0
 
 
+def _event(tid: int) -> os.waitid_result | None:
+    """What becomes of a thread next; it is left to be waited for. None for the first thread of a process that
+    has ended before the others: the kernel tells of its end when theirs has been told (delay_group_leader in
+    include/linux/sched/signal.h), which may be never if they stand still meanwhile."""
+    flags = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WALL
+    if not _goes_before_others(tid):
+        return os.waitid(os.P_PID, tid, flags)
+    looks = 0
+    while (found := os.waitid(os.P_PID, tid, flags | os.WNOHANG)) is None:
+        if proc.thread_state(tid) == "Z":
+            return None
+        looks += 1
+        time.sleep(0 if looks < _PROMPT else _SOON)
+    return found
+
+
+def _goes_before_others(tid: int) -> bool:
+    """Whether this is the first thread of a process that has others."""
+    try:
+        os.close(os.pidfd_open(tid))  # which is of first threads alone
+        return len(os.listdir(f"/proc/{tid}/task")) > 1
+    except OSError:
+        return False
+
+
 def next_stop(tid: int) -> int:
     """The wait status of a thread's next stop. Raises ProcessLookupError if it ends instead, or is about
     to: of that whoever waits for all threads is told."""
     while True:
-        found = os.waitid(os.P_PID, tid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | WALL)
-        if found is not None and found.si_code in _ENDS:
+        found = _event(tid)
+        if found is None or found.si_code in _ENDS:
             break
         found = os.waitid(os.P_PID, tid, os.WSTOPPED | os.WNOHANG | WALL)
         if found is None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 
 import pytest
 
-from livepro.tracee.stops import ROUND, next_in_turn
+from livepro.linux import proc, ptrace
+from livepro.linux.wait import WALL
+from livepro.tracee.stops import ROUND, next_in_turn, next_stop
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +50,44 @@ def test_each_is_the_first_in_its_turn() -> None:
         finally:
             for child in children:
                 child.returncode = 0
+
+
+OUTLIVED = """
+import os, sys, threading
+def end():
+    sys.stdin.read(1)
+    os._exit(0)
+threading.Thread(target=end).start()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_first_thread_that_ends_before_others_is_not_waited_for() -> None:
+    """It is made to go on while it stands still as it exits, and nobody has been told of that yet: the kernel
+    tells of its end when the other's has been told, for which nobody would ask. (So it was with a renderer of
+    chromium's that exited while it was to make a call.)"""
+    with subprocess.Popen(
+        [sys.executable, "-c", OUTLIVED], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        first = child.pid
+        tids = sorted(map(int, os.listdir(f"/proc/{first}/task")))
+        for tid in tids:
+            ptrace.call(ptrace.PTRACE_SEIZE, tid, 0, ptrace.PTRACE_O_TRACEEXIT)
+        other = tids[-1]
+        try:
+            child.stdin.write(b"x")
+            child.stdin.flush()
+            for tid in (other, first):
+                os.waitid(os.P_PID, tid, os.WSTOPPED | os.WNOWAIT | WALL)
+            ptrace.call(ptrace.PTRACE_CONT, first)
+            with pytest.raises(ProcessLookupError):
+                next_stop(first)
+            assert proc.thread_state(first) == "Z"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                ptrace.call(ptrace.PTRACE_CONT, other)
+            os.waitpid(other, WALL)
