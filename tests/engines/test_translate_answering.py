@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,9 +43,10 @@ sys.exit(main(sys.argv[2:]))
 PERL = "my $s = 0; for my $i (1 .. 2000) { $s += $i % 7; $h{$i % 50} .= 'x' } print $s, sort keys %h"
 
 
-def figures(report: Path, by: str, *command: str | Path) -> tuple[int, str, object]:
+def figures(report: Path, by: str, *command: str | Path) -> tuple[int, str, list[object]]:
     """Of a command that does the same each time, at the same addresses: how many stops compiled code has
-    answered (unless all are to be answered `by` Python), what it has printed, and what was counted."""
+    answered (unless all are to be answered `by` Python), what it has printed, and what was counted in each
+    process image but a shell's."""
     options = ["run", "--stats", "--no-cache", "--no-aslr", "--json", str(report), "--", *map(str, command)]
     done = subprocess.run(
         [sys.executable, "-c", RUN, by, *options],
@@ -56,10 +58,17 @@ def figures(report: Path, by: str, *command: str | Path) -> tuple[int, str, obje
     assert done.returncode == 0, done.stderr
     answered = re.search(r"^ +answered by compiled code +([\d,]+)$", done.stdout + done.stderr, re.MULTILINE)
     assert answered is not None
-    (process,) = json.loads(report.read_text())["processes"]
-    functions = {(f["module"], f["function"], f["instructions"], f["blocks"]) for f in process["functions"]}
+    processes = json.loads(report.read_text())["processes"]
+    counted = [_counts(process) for process in processes if process["command"][0] != "sh"]
+    return int(answered[1].replace(",", "")), done.stdout, sorted(counted, key=str)
+
+
+def _counts(process: dict[str, Any]) -> object:
+    functions = sorted(
+        (f["module"], f["function"], f["instructions"], f["blocks"]) for f in process["functions"]
+    )
     kinds = {name: value for name, value in process["threads"][0].items() if name != "tid"}
-    return int(answered[1].replace(",", "")), done.stdout, (process["modules"], functions, kinds)
+    return process["modules"], functions, kinds
 
 
 @pytest.mark.parametrize("program", ["perl", "cc1"])
@@ -81,6 +90,21 @@ def test_nothing_is_counted_otherwise(program: str, tmp_path: Path) -> None:
     assert answered > 1000
     assert none == 0
     assert (printed, counted) == (same, alike)
+
+
+def test_stops_are_answered_in_several_processes_at_once(tmp_path: Path) -> None:
+    """Each counts what it does alone."""
+    needed("perl", "perl")
+    Compiler().prepare()
+    once, _, alone = figures(tmp_path / "json", "compiled", "sh", "-c", 'perl -e "$0"; :', PERL)
+    script = 'for i in 1 2 3 4; do perl -e "$0" > /dev/null & done; wait; perl -e "$0"'
+    answered, printed, counted = figures(tmp_path / "json", "compiled", "sh", "-c", script, PERL)
+    none, same, alike = figures(tmp_path / "json", "python", "sh", "-c", script, PERL)
+    assert answered > once > 1000
+    assert none == 0
+    assert (printed, counted) == (same, alike)
+    assert len(counted) == 5
+    assert alone[0] in counted
 
 
 START, BASE = 1 << 30, 1 << 31

@@ -26,6 +26,7 @@ from livepro.engines.translate.codecache.fragment import Fragment, Place
 from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.persist.module import PersistedModule
+from livepro.engines.translate.translator.arrivals import Follower
 from livepro.engines.translate.translator.emitted import Field
 from livepro.linux.proc import Mapping
 
@@ -117,7 +118,7 @@ class Cache:
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
     `stale` once the module is remapped, `disturbed` once a fragment has been put out of force;
-    so many of the arrivals in it are `heeded`. `persisted` is what was put back when it was opened,
+    `follower` follows other processes in it. `persisted` is what was put back when it was opened,
     in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops` are those
     of all caches of its generation.
     """
@@ -154,7 +155,7 @@ class Cache:
         self.seen = 0, 0, 0
         self.forked = 0
         self.left: set[int] = set()
-        self.heeded = 0
+        self.follower = Follower()
         self.record = Record(base, 0 if module is None else module.start)
         self.persisted: PersistedModule | None = None
         self.first_slot = self.first_cell = 0
@@ -174,7 +175,7 @@ class Cache:
         child.links = {target: fields.copy() for target, fields in self.links.items()}
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
-        child.stale, child.disturbed, child.heeded = self.stale, self.disturbed, self.heeded
+        child.stale, child.disturbed, child.follower = self.stale, self.disturbed, self.follower.copy()
         child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
             child.links = links_of(self.record)

@@ -170,6 +170,9 @@ class CompiledCode(Protocol):
         """Enter the landings that have been made, and not been entered yet, in the lookup table. Returns the
         displacements in other caches that are to lead to one of those made, and to which (addresses)."""
 
+    def stands_by(self, room: tuple[int, int, int, int]) -> int:
+        """Where that is said if it stands by still (see `stand_by`), else 0."""
+
     def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
         """Be ready to answer stops, with so many likely successors at each; `room` as for `run`. Returns
         where that is said (an address; see `Answers`). What came of each is told in a row of the `log`."""
@@ -189,21 +192,24 @@ class Reached(NamedTuple):
     end: int
 
 
+class Standing(NamedTuple):
+    """What stands by in one code cache: of each of its modules the cache and the code, from where to where,
+    and where it stands by (addresses); the stop that the lookup table leads to, and the next cell."""
+
+    modules: Sequence[tuple[int, ...]]
+    miss: int
+    cell: int
+
+
 class Answers(Protocol):
     """Has stops answered by compiled code that stands by. `log` is for its modules to write to."""
 
     log: Array
 
     def answer(
-        self,
-        tids: Sequence[int],
-        modules: Sequence[tuple[int, ...]],
-        miss: int,
-        cell: int,
-        first: tuple[int, int],
-    ) -> tuple[list[Reached], tuple[int, int] | None]:
-        """Wait for stops after the `first` one (tid and status; 0: there is none), and let those of `tids` go
-        on that have come to new code of `modules` (each one's cache and code, from where to where, and where
-        it stands by: addresses). `miss` is the stop that the lookup table leads to, `cell` the next one to
-        count in. Returns where they have come to, and the next stop if it is something else (tid and status;
-        None: nobody has stopped for a while)."""
+        self, tids: Sequence[tuple[int, int]], standing: Sequence[Standing], first: tuple[int, int]
+    ) -> tuple[list[list[Reached]], tuple[int, int] | None]:
+        """Wait for stops after the `first` one (tid and status; 0: there is none), and let those of `tids`
+        (each with the number of its code cache) go on that have come to new code of what is `standing` by.
+        Returns where they have come to in each code cache, and the next stop if it is something else (tid
+        and status; None: nobody has stopped for a while)."""

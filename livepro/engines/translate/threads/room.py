@@ -18,7 +18,7 @@ from livepro.engines.translate.threads.calling import TargetCalls
 from livepro.engines.translate.threads.flush_policy import FlushPolicy
 from livepro.engines.translate.threads.syscalls import SyscallMonitor
 from livepro.engines.translate.threads.table import ThreadTable
-from livepro.engines.translate.translator.answering import Answered
+from livepro.engines.translate.translator.answering import Answered, StopAnswers
 from livepro.engines.translate.translator.backend import Backend
 from livepro.engines.translate.translator.building import EAGER
 from livepro.engines.translate.translator.emitted import Countdown
@@ -75,6 +75,7 @@ class CacheRoom:
         self._flushes = flushes
         self._persisted = persisted
         self._guarding = True
+        self._answers = StopAnswers()
 
     def translate(
         self, state: TranslatedThread, pc: int, *, landing: bool = False, eager: int = EAGER
@@ -94,11 +95,13 @@ class CacheRoom:
             self._open_guard(state)
         return start
 
-    def answer(self, space: CodeCache, tids: Sequence[int], first: tuple[int, int]) -> Answered:
-        """See `NewCode.answer`. (The seconds count in which threads stop one soon after the other.)"""
+    def answer(
+        self, spaces: Sequence[CodeCache], tids: Sequence[tuple[int, int]], first: tuple[int, int]
+    ) -> Answered:
+        """See `StopAnswers.answer`. (The seconds count in which threads stop one soon after the other.)"""
         began = time.perf_counter()
-        done = space.new_code.answer(tids, _FURTHER, first)
-        if done.stops:
+        done = self._answers.answer([space.new_code for space in spaces], tids, _FURTHER, first)
+        if any(done.stops):
             self.seconds += time.perf_counter() - began
         return done
 

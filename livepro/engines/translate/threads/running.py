@@ -7,7 +7,6 @@ be executed at their own place are `native`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 from livepro.engines.debuggers import Debuggers
@@ -39,6 +38,10 @@ from livepro.linux import ptrace
 from livepro.linux.wait import TRAP_STATUS
 from livepro.tracee import Tracer
 from livepro.tracee.stops import failed, killed
+
+_TURNS = 8
+"""How often stops are answered until a code cache is left out whose threads have come to nothing new
+meanwhile: to have each stand by takes some 50 us."""
 
 
 class Detaching(Protocol):
@@ -93,6 +96,8 @@ class ThreadRunner:
         metering: Callable[[], Metering],
     ) -> None:
         self.missed = self.answered = 0
+        self._turn = 0
+        self._lately: dict[CodeCache, int] = {}  # and in which turn it was
         self._backend = backend
         self._tracer = tracer
         self._table = table
@@ -135,7 +140,8 @@ class ThreadRunner:
         pc = self._pc.of(tid) - self._pc.advance
         target = space.linker.exits.get(pc)
         if target is not None:
-            if not (space.new_code.serves(target) and self._answer(space, tid)):
+            self._came(space)
+            if not (space.new_code.serves(target) and self._answer(tid)):
                 self.enter(state, target)
                 self._answer_next(space)
             return
@@ -144,7 +150,8 @@ class ThreadRunner:
             self._tracer.dispatch(tid, TRAP_STATUS)
             return
         if isinstance(stop, MissStop):
-            if not self._answer(space, tid):
+            self._came(space)
+            if not self._answer(tid):
                 self._missed(state)
                 self._answer_next(space)
         elif isinstance(stop, NativeStop):
@@ -169,32 +176,50 @@ class ThreadRunner:
     def _answer_next(self, space: CodeCache) -> None:
         """Who has come to new code will probably come to more."""
         if not self._tracer.leaving and space.new_code.possible:
-            self._stops.answer = partial(self._answer, space)
+            self._came(space)
+            self._stops.answer = self._answer
 
-    def _answer(self, space: CodeCache, tid: int = 0) -> bool:
-        """Have the stops of a code cache's threads at new code answered, that of `tid` first, if it has made
-        one; the next one that is something else is left to be dealt with. Returns whether there were any."""
-        if self._tracer.leaving or not space.new_code.possible or space.flusher.full:
+    def _came(self, space: CodeCache) -> None:
+        """A thread of a code cache has come to new code, just now."""
+        self._lately[space] = self._turn
+
+    def _answer(self, tid: int = 0) -> bool:
+        """Have stops at new code answered in the code caches where threads have come to some lately, that of
+        `tid` first, if it has made one; the next one that is something else is left to be dealt with.
+        Returns whether there were any."""
+        if self._tracer.leaving:
             return False
-        tids = [
-            each
-            for each, state in self._table.states.items()
-            if state.space is space and state.mode is Mode.RUNNING and not state.lends
-        ]
-        done = self._room.answer(space, tids, (tid, TRAP_STATUS if tid else 0))
-        if done.heard is not None and (done.stops or not tid):
+        running: dict[CodeCache, list[int]] = {
+            space: [] for space, turn in self._lately.items() if turn > self._turn - _TURNS
+        }
+        for each, state in self._table.states.items():
+            if state.mode is Mode.RUNNING and state.space in running and not state.lends:
+                running[state.space].append(each)
+        self._lately = {space: self._lately[space] for space, its in running.items() if its}
+        self._turn += 1
+        spaces = [each for each in self._lately if each.new_code.possible and not each.flusher.full]
+        if not spaces:
+            return False
+        tids = [(each, number) for number, space in enumerate(spaces) for each in running[space]]
+        done = self._room.answer(spaces, tids, (tid, TRAP_STATUS if tid else 0))
+        stops = sum(done.stops)
+        if done.heard is not None and (stops or not tid):
             self._stops.behind.append(done.heard)
-        if not done.stops:
+        if not stops:
             return False
-        self._stops.count += done.stops - (1 if tid else 0)
-        self.answered += done.stops
+        self._stops.count += stops - (1 if tid else 0)
+        self.answered += stops
         self.missed += done.missed
-        try:
-            self._room.see_to_the_rest(space)
-        except OSError:
-            if not any(killed(tid) for tid in tids):
-                raise
-        self._answer_next(space)
+        for number, space in enumerate(spaces):
+            if not done.stops[number]:
+                continue
+            self._came(space)
+            try:
+                self._room.see_to_the_rest(space)
+            except OSError:
+                if not any(killed(tid) for tid, its in tids if its == number):
+                    raise
+        self._stops.answer = self._answer
         return True
 
     def _woke(self, state: TranslatedThread, stop: PinnedStop) -> None:

@@ -7,26 +7,25 @@ from typing import NamedTuple
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import Answers, CompiledCode, Reached
+from livepro.engines.translate.codecache.compiled_code import Answers, CompiledCode, Reached, Standing
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.compiled import CompiledBuilder
 
 
 class Answered(NamedTuple):
-    """So many stops have been answered, of which so many at indirect branches; `heard` is the next one (tid
-    and status), if it is something else."""
+    """So many stops have been answered of threads in each code cache, of which so many at indirect branches;
+    `heard` is the next one (tid and status), if it is something else."""
 
-    stops: int
+    stops: list[int]
     missed: int
     heard: tuple[int, int] | None
 
 
 class NewCode:
-    """Answers the stops of one code cache's threads that have come to new code.
+    """Knows of the new code in one code cache that compiled code makes for threads at their stops.
 
-    What compiled code makes for them threads may run into at once; nobody else knows of it before
-    `answer` returns.
+    Threads may run into that at once; nobody else knows of it before `enter` returns.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class NewCode:
         self._compiler = compiler
         self._follow = follow
         self._plain = not (emitter.records or emitter.asks or emitter.filter is not None)
-        self._answers: Answers | None = None
+        self._ready: list[tuple[Cache, CompiledCode]] = []
         self._due: list[tuple[Cache, CompiledCode, list[Reached]]] = []
 
     @property
@@ -64,31 +63,27 @@ class NewCode:
         cache = self._memory.caches.of_module(pc)
         return cache is not None and cache.compiled is not None and pc not in cache.left
 
-    def answer(self, tids: Sequence[int], eager: int, first: tuple[int, int]) -> Answered:
-        """Wait for stops after the `first` one (tid and status; 0: there is none), and answer those of the
-        threads `tids` that have come to new code, which is translated with so many likely successors each,
-        as long as they come one soon after the other. (If there is none, the first one is heard.)"""
-        if self._answers is None:
-            assert self._compiler is not None
-            self._answers = self._compiler.answers()
-        answers = self._answers
+    def answers(self) -> Answers:
+        """What has stops answered, where that is possible."""
+        assert self._compiler is not None
+        answers: Answers = self._compiler.answers()
+        return answers
+
+    def stand_by(self, eager: int, answers: Answers) -> Standing:
+        """Be ready for threads that come to new code; so many likely successors of it are translated, too."""
         ready = self._builder.ready(eager, answers.log)
-        if not ready:
-            return Answered(0, 0, first if first[0] else None)
+        self._ready = [(cache, compiled) for cache, compiled, _ in ready]
         modules = [
             (cache.first, cache.end, module.start, module.end, at)
             for cache, _, at in ready
             if (module := cache.module) is not None
         ]
-        cell = self._registry.cells.range[1]
-        reached, heard = answers.answer(tids, modules, self._memory.lookup.miss, cell, first)
-        if reached:
-            self._enter([(cache, compiled) for cache, compiled, _ in ready], reached)
-        return Answered(len(reached), sum(place.lands for place in reached), heard)
+        return Standing(modules, self._memory.lookup.miss, self._registry.cells.range[1])
 
-    def _enter(self, modules: Sequence[tuple[Cache, CompiledCode]], reached: Sequence[Reached]) -> None:
-        """Enter what was made, in the order in which it was: fragments, which threads run already, first."""
-        builder = self._builder
+    def enter(self, reached: Sequence[Reached]) -> None:
+        """Enter what was made since, for threads that have come to these places (numbers of modules as in
+        `Standing`), in the order in which it was: fragments, which threads run already, first."""
+        builder, modules = self._builder, self._ready
         made = {n: modules[n][1].made() for n in dict.fromkeys(place.module for place in reached)}
         last, first, end = reached[0].module, reached[0].first, reached[0].first
         for place in reached:
@@ -110,3 +105,29 @@ class NewCode:
             if cache.compiled is compiled:
                 self._builder.arrived(cache, compiled, places, eager)
                 self._follow(cache, eager)
+
+
+class StopAnswers:
+    """Answers the stops of threads that have come to new code, in several code caches at once."""
+
+    def __init__(self) -> None:
+        self._answers: Answers | None = None
+
+    def answer(
+        self, codes: Sequence[NewCode], tids: Sequence[tuple[int, int]], eager: int, first: tuple[int, int]
+    ) -> Answered:
+        """Wait for stops after the `first` one (tid and status; 0: there is none), and answer those of the
+        threads `tids` (each with the number of its code cache among `codes`) that have come to new code,
+        which is translated with so many likely successors each, as long as they come one soon after the
+        other. (If nothing stands by, the first one is heard.)"""
+        if self._answers is None:
+            self._answers = codes[0].answers()
+        standing = [code.stand_by(eager, self._answers) for code in codes]
+        if not any(each.modules for each in standing):
+            return Answered([], 0, first if first[0] else None)
+        reached, heard = self._answers.answer(tids, standing, first)
+        for code, places in zip(codes, reached, strict=True):
+            if places:
+                code.enter(places)
+        missed = sum(place.lands for places in reached for place in places)
+        return Answered([len(places) for places in reached], missed, heard)

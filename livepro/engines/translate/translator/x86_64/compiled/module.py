@@ -263,17 +263,22 @@ class CompiledModule:
             self._of_shape,
         )
 
+    def stands_by(self, room: tuple[int, int, int, int]) -> int:
+        """See `CompiledCode`."""
+        shapes = self._shapes
+        still = self._stands_by == (room, id(shapes.lows), id(shapes.facts), id(shapes.recorded))
+        return self._at if still else 0
+
     def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
         """See `CompiledCode`."""
         shapes = self._shapes
-        if self._stands_by != (room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)):
-            self._begin(0, room)
-            self._at = self._kernels.arrive.give(
-                *(0, 0, 0, 0, eager, lookup.miss, lookup.otherwise),
-                *(self._state, self._image, self._words, self._long_words, lookup.table, lookup.tails),
-                *(self._elsewhere, log, *self._arrays()),
-            )
-            self._stands_by = room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)
+        self._begin(0, room)
+        self._at = self._kernels.arrive.give(
+            *(0, 0, 0, 0, eager, lookup.miss, lookup.otherwise),
+            *(self._state, self._image, self._words, self._long_words, lookup.table, lookup.tails),
+            *(self._elsewhere, log, *self._arrays()),
+        )
+        self._stands_by = room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)
         return self._at
 
     def made(self) -> Made:

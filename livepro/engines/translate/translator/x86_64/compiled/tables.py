@@ -148,7 +148,13 @@ FIXED_BELOW = 1 << 31
 STUB_SIZE = 5
 """Bytes of a stub: a stop, and the offset in the module (32 bits) of what has no fragment yet."""
 
-# -- `modules`, by column, and the `log` of stops that are answered (see `serving`)
+# -- `threads`, `spaces` and `modules`, by column, and the `log` of stops that are answered (see `waiting`)
+
+TID, SPACE, THREAD_COLUMNS = range(3)
+"""A thread, and the number of its code cache."""
+MISS, NEXT_CELL, FIRST_MODULE, END_MODULE, SPACE_COLUMNS = range(5)
+"""Of a code cache the stop that the lookup table leads to (an address), the next cell, and its modules, from
+the first up to the last."""
 
 CACHE, CACHE_END, CODE_START, CODE_END, ARGUMENTS, MODULE_COLUMNS = range(6)
 """Where a cache begins and ends, and its module; where the arguments of `arrive` are (addresses)."""

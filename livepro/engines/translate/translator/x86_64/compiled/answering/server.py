@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from livepro.engines.translate.codecache.compiled_code import Reached
+from livepro.engines.translate.codecache.compiled_code import Reached, Standing
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.native import Native
 from livepro.tracee.stops import WAIT_FLAGS
@@ -27,19 +29,23 @@ class StopServer:
         self._heard = np.zeros(2, np.int64)
 
     def answer(
-        self,
-        tids: Sequence[int],
-        modules: Sequence[tuple[int, ...]],
-        miss: int,
-        cell: int,
-        first: tuple[int, int],
-    ) -> tuple[list[Reached], tuple[int, int] | None]:
+        self, tids: Sequence[tuple[int, int]], standing: Sequence[Standing], first: tuple[int, int]
+    ) -> tuple[list[list[Reached]], tuple[int, int] | None]:
         """See `Answers`."""
         log, heard = self.log, self._heard
         heard[:] = first
+        begins = [0, *accumulate(len(each.modules) for each in standing)]
+        modules = [module for each in standing for module in each.modules]
+        spaces = [
+            (each.miss, each.cell, *bounds) for each, bounds in zip(standing, pairwise(begins), strict=True)
+        ]
         count = self._answer(
-            *(np.array(tids, np.int64), np.array(modules, np.int64), log, heard),
-            *(heard.ctypes.data, miss, cell, WAIT_FLAGS, _PATIENCE),
+            *(np.array(each, np.int64) for each in (tids, spaces, modules)),
+            *(log, heard, heard.ctypes.data, WAIT_FLAGS, _PATIENCE),
         )
+        reached: list[list[Reached]] = [[] for _ in standing]
+        for which, *place in log[:count].tolist():
+            space = bisect(begins, which) - 1
+            reached[space].append(Reached(which - begins[space], *place))
         tid, status = heard.tolist()
-        return [Reached(*row) for row in log[:count].tolist()], (tid, status) if tid else None
+        return reached, (tid, status) if tid else None

@@ -14,8 +14,14 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     CACHE_END,
     CODE_END,
     CODE_START,
+    END_MODULE,
     END_ROW,
+    FIRST_MODULE,
     FIRST_ROW,
+    MISS,
+    NEXT_CELL,
+    SPACE,
+    TID,
     WHICH,
 )
 from livepro.isa.x86_64.registers import Registers
@@ -35,13 +41,13 @@ def answering(arriving):
     (0: none), the address that is branched to, the next cell and the row of the log."""
 
     @njit(nogil=True)  # (Arrays made of addresses take numba's runtime, in name.)
-    def answer(tids, modules, log, heard, at, miss, cell, flags, patience):
+    def answer(threads, spaces, modules, log, heard, at, flags, patience):
         """Wait for threads that make stops, after the one that is `heard` already, if any, and let those of
-        `tids` go on that have come to new code of one of `modules`: it is translated, its first block counted
-        in `cell`. `miss` is the stop that the lookup table leads to. What they have come to is in `log`.
-        Returns how many they were: when that is full, when nobody stops for a while, or with a stop that is
-        something else, whose tid and status are `heard` (0: none). `at` is the address of that, `flags` are
-        those of waitpid. The processor is left to others `patience` times while nobody stops."""
+        `threads` go on that have come to new code of one of the `modules` of their code cache, one of
+        `spaces`: it is translated, its first block counted in the next cell. What they have come to is in
+        `log`. Returns how many they were: when that is full, when nobody stops for a while, or with a stop
+        that is something else, whose tid and status are `heard` (0: none). `at` is the address of that,
+        `flags` are those of waitpid. The processor is left to others `patience` times while nobody stops."""
         answered, idle = 0, 0
         tid = heard[0]
         while answered < len(log):
@@ -58,18 +64,17 @@ def answering(arriving):
                     break
             idle = 0
             status = heard[1] & 0xFFFF_FFFF
-            goes_on, which, wanted = -1, -1, status == TRAP_STATUS
-            if wanted:
-                wanted = False
-                for i in range(len(tids)):
-                    if tids[i] == tid:
-                        wanted = True
-            if wanted:
+            goes_on, which, space = -1, -1, -1
+            if status == TRAP_STATUS:
+                for i in range(len(threads)):
+                    if threads[i, TID] == tid:
+                        space = threads[i, SPACE]
+            if space >= 0:
                 # (A request that fails says -1, which is in no module.)
                 stop, target = _ptrace(PTRACE_PEEKUSER, tid, _PC, 0) - 1, 0
-                if stop == miss:
+                if stop == spaces[space, MISS]:
                     stop, target = 0, _ptrace(PTRACE_PEEKUSER, tid, _BRANCHES_TO, 0)
-                for i in range(len(modules)):
+                for i in range(spaces[space, FIRST_MODULE], spaces[space, END_MODULE]):
                     if stop:
                         found = stop >= modules[i, CACHE] and stop < modules[i, CACHE_END]
                     else:
@@ -78,12 +83,13 @@ def answering(arriving):
                         which = i
                         break
                 if which >= 0:
+                    cell = spaces[space, NEXT_CELL]
                     goes_on = arriving(modules[which, ARGUMENTS], stop, target, cell, answered)
             if goes_on < 0:
                 heard[0], heard[1] = tid, status
                 return answered
             log[answered, WHICH] = which
-            cell += log[answered, END_ROW] - log[answered, FIRST_ROW]
+            spaces[space, NEXT_CELL] += log[answered, END_ROW] - log[answered, FIRST_ROW]
             answered += 1
             if _ptrace(PTRACE_POKEUSER, tid, _PC, goes_on) == -1:  # killed, or Python says why
                 heard[0], heard[1] = tid, status
