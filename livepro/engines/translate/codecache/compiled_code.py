@@ -99,13 +99,12 @@ class CodeText(Protocol):
 class Made(NamedTuple):
     """What one call of compiled code has made; offsets in the cache and in the module (int64).
 
-    `rows` are blocks, the first of them counted in `cell` (columns as in `Batch.blocks`); `fields` kinds and
-    places; `links` fields and where they are to lead; `stubs` where they lead and where they are;
-    `landings` for what, where, and whether that is being branched to; `left` blocks for the translator in
-    Python. `size` are bytes.
+    `rows` are blocks (columns as in `Batch.blocks`), which count in the next cells, one after the other;
+    `fields` kinds and places; `links` fields and where they are to lead; `stubs` where they lead and where
+    they are; `landings` for what, where, and whether that is being branched to; `left` blocks for the
+    translator in Python. `size` are bytes.
     """
 
-    cell: int
     rows: Array
     fields: Array
     links: Array
@@ -178,7 +177,7 @@ class CompiledCode(Protocol):
         where that is said (an address; see `Answers`). What came of each is told in a row of the `log`."""
 
     def made(self) -> Made:
-        """What has been made while stops were answered (its `cell` says nothing)."""
+        """What has been made while stops were answered."""
 
 
 class Reached(NamedTuple):

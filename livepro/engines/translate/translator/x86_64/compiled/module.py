@@ -238,7 +238,7 @@ class CompiledModule:
         state = self._state
         self._begin(cell, room)
         status = self._kernels.translate(state, self._image, pc, lands, likely, *self._arrays())
-        return self._made(cell) if status == FINE else None
+        return self._made() if status == FINE else None
 
     def _begin(self, cell: int, room: tuple[int, int, int, int]) -> None:
         """Have nothing made yet."""
@@ -284,7 +284,7 @@ class CompiledModule:
     def made(self) -> Made:
         """See `CompiledCode`."""
         self._stands_by = None
-        return self._made(0)
+        return self._made()
 
     def prepare(self, read: Callable[[int, int], bytes]) -> bool:
         """Read and learn what the last call was in need of; False if that was nothing."""
@@ -304,14 +304,13 @@ class CompiledModule:
         state[tables.AGAIN] = 0
         return bool(needs)
 
-    def _made(self, cell: int) -> Made:
+    def _made(self) -> Made:
         state, first_link = self._state, self._first_link
 
         def some(array, which):
             return array[: state[which]].copy()
 
         return Made(
-            cell,
             some(self._rows, tables.ROWS),
             some(self._fields, tables.FIELDS),
             self._links[first_link : state[tables.LINKS], :2].copy(),
