@@ -90,6 +90,7 @@ def test_nothing_is_counted_otherwise(program: str, tmp_path: Path) -> None:
     assert answered > 1000
     assert none == 0
     assert (printed, counted) == (same, alike)
+    assert len(counted) == 1
 
 
 def test_stops_are_answered_in_several_processes_at_once(tmp_path: Path) -> None:
