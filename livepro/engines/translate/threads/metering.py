@@ -150,7 +150,7 @@ class RegionMeter:
 
     def ended(self, state: TranslatedThread) -> None:
         """A thread has ended, or has been let go."""
-        if self._region is not None and state.thread.process.wanted:
+        if state.thread.process.wanted:
             self._ended += self._ledger.executed(state, BETWEEN)
 
     def _is_metered(self, state: TranslatedThread) -> bool:
