@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,88 +25,19 @@ from livepro.engines.translate.codecache.fragment import Fragment, Place
 from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.memory import SharedFile
 from livepro.engines.translate.persist.module import PersistedModule
+from livepro.engines.translate.persist.record import Record
 from livepro.engines.translate.translator.arrivals import Follower
-from livepro.engines.translate.translator.emitted import Field
 from livepro.linux.proc import Mapping
 
 _SPARE = 1 << 16  # bytes left at the end of each part
 LARGEST_FRAGMENT = _SPARE - (1 << 12)
 """Bytes that one fragment may have, with its comparison: what is left is for a landing and branches."""
 Array = npt.NDArray[np.int64]
-_NO_PAIRS = np.zeros((0, 2), np.int64)
 
 FIXED = 1 << 16
 """Bytes at the end of each file for what is there for as long as the file is."""
 SMALLEST = 8 * _SPARE
 """Bytes that a part of a file must have to be worth using."""
-
-
-class Record:
-    """What has been put into a module's cache since it was opened, for `keeping` (addresses). What compiled
-    code has made is taken as it comes: offsets in the cache and in the module, which begin at `base` and
-    `start`."""
-
-    def __init__(self, base: int, start: int) -> None:
-        self.fields: defaultdict[Field, list[int]] = defaultdict(list)
-        self.links: list[tuple[int, int]] = []
-        self.landings: list[tuple[int, int, int, bool]] = []
-        self.tables: list[int] = []
-        self._begins = base, start
-        self._made: list[tuple[Array, Array]] = []
-        self._landed: list[Array] = []
-        self._landing = 0, 0
-
-    def made(self, fields: Array, links: Array) -> None:
-        """Compiled code has made these fields (kind, position) and links (field, target)."""
-        self._made.append((fields, links))
-
-    def landed(self, landings: Array, target: int, otherwise: int) -> None:
-        """Compiled code has made these landings (for what, where, whether it is likely), each of which says
-        what it is for `target` bytes behind its start, and goes on over the displacement `otherwise` bytes
-        behind."""
-        self._landed.append(landings)
-        self._landing = target, otherwise
-
-    def all_fields(self) -> dict[Field, Array]:
-        """The positions of all fields, by kind (int64)."""
-        base, _ = self._begins
-        made = np.concatenate([_NO_PAIRS, *(fields for fields, _ in self._made)])
-        out = {}
-        for kind in Field:
-            mine = np.array(self.fields.get(kind, ()), np.int64)
-            out[kind] = np.concatenate((mine, made[made[:, 0] == kind, 1] + base))
-        if self._landed:
-            places = np.concatenate(self._landed)[:, 1] + base + self._landing[0]
-            out[Field.NEGATED] = np.concatenate((out[Field.NEGATED], places))
-        return out
-
-    def all_links(self) -> Array:
-        """All links: fields and their targets (int64)."""
-        made = np.concatenate([_NO_PAIRS, *(links for _, links in self._made)]) + np.array(self._begins)
-        return np.concatenate([np.array(self.links, np.int64).reshape(-1, 2), made])
-
-    def all_landings(self) -> Array:
-        """All landings: for what, where, where the displacement is by which each goes on, and whether it is
-        likely (int64)."""
-        mine = np.array(self.landings, np.int64).reshape(-1, 4)
-        if not self._landed:
-            return mine
-        base, start = self._begins
-        pcs, places, likely = np.concatenate(self._landed).T
-        places = places + base
-        made = np.stack((pcs + start, places, places + self._landing[1], likely != 0), axis=1)
-        return np.concatenate((mine, made))
-
-    def copy(self) -> Record:
-        """The same for a forked child to go on with."""
-        other = Record(*self._begins)
-        for kind, positions in self.fields.items():
-            other.fields[kind] = positions.copy()
-        other.links = self.links.copy()
-        other.landings = self.landings.copy()
-        other.tables = self.tables.copy()
-        other._made, other._landed, other._landing = self._made.copy(), self._landed.copy(), self._landing
-        return other
 
 
 class Cache:
@@ -178,7 +108,7 @@ class Cache:
         child.stale, child.disturbed, child.follower = self.stale, self.disturbed, self.follower.copy()
         child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
-            child.links = links_of(self.record)
+            child.links = self.record.links_by_target()
         return child
 
     @property
@@ -219,7 +149,7 @@ class Cache:
         """Compiled code goes by what is no longer so: what it makes of this module begins anew."""
         self.disturbed = True
         if self.compiled is not None:
-            self.links, self.compiled = links_of(self.record), None
+            self.links, self.compiled = self.record.links_by_target(), None
             self.forked = len(self.blocks) - self.kept
 
     def made_within(self, start: int, end: int) -> list[int]:
@@ -339,14 +269,6 @@ class Cache:
         index = min(bisect_left(block.marks, back), len(block.source.facts) - 1)
         counted = cold.ask is None and back >= block.counted
         return Place(block, index, False, counted, False, False)
-
-
-def links_of(record: Record) -> dict[int, list[int]]:
-    """The fields of a cache's branches by where they are to lead."""
-    links: defaultdict[int, list[int]] = defaultdict(list)
-    for field, target in record.all_links().tolist():
-        links[target].append(field)
-    return dict(links)
 
 
 class Caches:
