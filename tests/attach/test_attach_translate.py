@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -89,6 +90,18 @@ class TestTranslateAttach(AttachContract):
             for _ in range(3):
                 assert observe(target.pid, engine=self.engine, seconds=0.1)["warnings"] == []
                 assert target.shape() == before
+            assert target.end() == (0, "wrong 0\n", "")
+
+    def test_a_handler_of_traps_is_there_all_the_time(self, builder: Builder) -> None:
+        """The thread that blocks all signals does so no longer with SIGTRAP as it comes to its first stop."""
+        with Target(builder.hosted("attach_trap")) as target:
+            tracing = command_line(target.pid, "--engine", self.engine, "-q")
+            wait_until_traced(target)
+            for _ in range(200):
+                assert int(proc.status_field(target.pid, "SigCgt"), 16) >> signal.SIGTRAP - 1 & 1
+                time.sleep(0.005)
+            tracing.send_signal(signal.SIGINT)
+            assert tracing.communicate(timeout=TIMEOUT) == ("", "")
             assert target.end() == (0, "wrong 0\n", "")
 
     def test_traps_are_sent_whose_handler_is_forgotten(self, builder: Builder) -> None:

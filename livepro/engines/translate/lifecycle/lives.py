@@ -24,6 +24,7 @@ from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.window import BETWEEN
 from livepro.isa.base import Isa
 from livepro.tracee import TracedThread
+from livepro.tracee.stops import unless_killed
 
 
 class ThreadLives:
@@ -100,6 +101,8 @@ class ThreadLives:
         self._table.states[thread.tid] = state
         placed = False
         try:
+            with unless_killed(thread.tid):
+                self._syscalls.actions[process].enters_cache(thread.tid)
             placed = self._place(state, address)
         finally:
             if not placed:  # killed: nothing of where it stands was executed by it, but by its parent

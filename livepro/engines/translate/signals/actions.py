@@ -21,7 +21,7 @@ from livepro.engines.translate import layout
 from livepro.engines.translate.translator.backend import Words
 from livepro.isa.access import ALL_64
 from livepro.isa.base import RegisterLayout
-from livepro.linux import proc, vm
+from livepro.linux import proc, ptrace, vm
 
 # struct sigaction of the kernel: handler, flags, restorer, mask (arch/x86/include/uapi/asm/signal.h;
 # include/uapi/asm-generic/signal.h where SA_RESTORER is defined, as on AArch64).
@@ -125,6 +125,13 @@ class SignalActions:
             for number in [n for n in self.known if not caught >> n - 1 & 1]:
                 del self.known[number]
             self._sort()
+
+    def enters_cache(self, tid: int) -> None:
+        """A stopped thread is about to run from the code cache: the first stop that it runs into with SIGTRAP
+        blocked would unblock it all the same, and have the kernel forget its handler, maybe while a SIGTRAP
+        is being delivered to another thread, which would end the program. Raises OSError."""
+        if self.trap is not None:
+            ptrace.unblock(tid, signal.SIGTRAP)
 
     # -- rt_sigaction
 
