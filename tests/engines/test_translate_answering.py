@@ -9,7 +9,9 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from engines.compiled_shapes import shapes_of_none
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import LookupTable
+from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
@@ -43,13 +46,15 @@ sys.exit(main(sys.argv[2:]))
 PERL = "my $s = 0; for my $i (1 .. 2000) { $s += $i % 7; $h{$i % 50} .= 'x' } print $s, sort keys %h"
 
 
-def figures(report: Path, by: str, *command: str | Path) -> tuple[int, str, list[object]]:
+def figures(
+    report: Path, by: str, *command: str | Path, options: Sequence[str] = ()
+) -> tuple[int, str, list[object]]:
     """Of a command that does the same each time, at the same addresses: how many stops compiled code has
     answered (unless all are to be answered `by` Python), what it has printed, and what was counted in each
-    process image but a shell's."""
-    options = ["run", "--stats", "--no-cache", "--no-aslr", "--json", str(report), "--", *map(str, command)]
+    process image but a shell's. `options` are further ones of livepro's."""
+    always = ["run", "--stats", "--no-cache", "--no-aslr", "--json", str(report)]
     done = subprocess.run(
-        [sys.executable, "-c", RUN, by, *options],
+        [sys.executable, "-c", RUN, by, *always, *options, "--", *map(str, command)],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -108,6 +113,37 @@ def test_stops_are_answered_in_several_processes_at_once(tmp_path: Path) -> None
     assert alone[0] in counted
 
 
+def vectors(directory: Path) -> list[dict[str, int]]:
+    """The basic-block vectors that a run has written: instructions by the block's address."""
+    (pcs,), (blocks,) = directory.glob("pc.out.*"), directory.glob("bb.out.*")
+    names = dict(re.findall(r"^F:(\d+):(\w+):", pcs.read_text(), re.MULTILINE))
+    found = []
+    for line in blocks.read_text().splitlines():
+        if line.startswith("T"):
+            vector: dict[str, int] = {}
+            for block, count in re.findall(r":(\d+):(\d+)", line):
+                vector[names[block]] = vector.get(names[block], 0) + int(count)
+            found.append(vector)
+    return found
+
+
+def test_intervals_are_cut_where_they_are_otherwise(tmp_path: Path) -> None:
+    """Blocks are given allowances, and ask for them before anything but compiled code knows of them."""
+    needed("perl", "perl")
+    Compiler().prepare()
+    script = PERL.replace("2000", "200000").replace("$h{", "$i < 2000 and $h{")
+    seen = {}
+    for by in ("compiled", "python"):
+        options = ["-o", str(tmp_path / by), "--interval-size", "10M"]
+        answered, *_ = figures(tmp_path / f"{by}.json", by, "perl", "-e", script, options=options)
+        assert (answered > 1000) is (by == "compiled")
+        seen[by] = vectors(tmp_path / by)
+    assert seen["compiled"] == seen["python"]
+    sizes = [sum(vector.values()) for vector in seen["compiled"]]
+    assert len(sizes) > 10
+    assert set(sizes[:-1]) == {10_000_000}
+
+
 START, BASE = 1 << 30, 1 << 31
 CODE = b"\x75\x0e\xc3".ljust(16, b"\xcc") + b"\xc3"
 """0: jne 16; 2: ret; 16: ret."""
@@ -117,12 +153,13 @@ ROOM = 16, 1 << 19, 1 << 18, 1 << 20
 class Asked:
     """`arrive` of a module whose first block has been translated, with what follows if it does not branch."""
 
-    def __init__(self) -> None:
-        emitter, self.image = Emitter(1 << 20, {}, Countdown.NONE), np.zeros(1 << 20, np.uint8)
+    def __init__(self, countdown: Countdown = Countdown.NONE) -> None:
+        emitter, self.image = Emitter(1 << 20, {}, countdown), np.zeros(1 << 20, np.uint8)
+        self.told = np.zeros(layout.DATA_SIZE // 4, np.int32)
         self.shapes = shapes_of_none()
         text, made_for = Text(START, 1 << 16, self.shapes), pieces(emitter.lookup, emitter.landing(0))
         self.module = CompiledModule(
-            *(text, BASE, self.image, *made_for), low=False, records=False, filter=None, asks=False
+            *(text, BASE, self.image, *made_for), low=False, records=False, filter=None, asks=emitter.asks
         )
         self.lookup = LookupTable(
             np.full(layout.LOOKUP_ENTRIES, 1, np.uint64),
@@ -145,7 +182,7 @@ class Asked:
 
     def begin(self) -> None:
         """Have it stand by, once more."""
-        self.at = self.module.stand_by((*self.module.ends, *ROOM[2:]), 0, self.lookup, self.log)
+        self.at = self.module.stand_by((*self.module.ends, *ROOM[2:]), 0, self.lookup, self.told, self.log)
 
     def arrive(self, stop: int, target: int, *, row: int = 0) -> int:
         """What it returns."""
@@ -169,6 +206,35 @@ def test_a_stub_leads_to_what_is_made_for_it() -> None:
     assert made.rows[:, [tables.PC, tables.START]].tolist() == [[16, there - BASE]]
     (field,) = asked.module.links_to(16)
     assert field + 4 + int(asked.image[field : field + 4].view("<i4")[0]) == there - BASE
+
+
+@pytest.mark.parametrize("countdown", [Countdown.NONE, Countdown.ALLOWANCES])
+def test_the_process_is_told_how_long_blocks_with_allowances_are(countdown: Countdown) -> None:
+    asked, begin = Asked(countdown), layout.LENGTHS // 4
+    groups = asked.told[layout.CELLS // 4 :][:2]
+    assert asked.arrive(0, START + 16) > 0
+    told = countdown is Countdown.ALLOWANCES
+    assert asked.told[begin + 6 : begin + 9].tolist() == [0, told, 0]  # a return, counted in cell 7
+    assert groups.tolist() == [0, told]
+    asked.told[begin + 7], groups[1] = 0, 5
+    assert asked.arrive(0, START + 2) > 0  # which was made before
+    assert asked.told[begin + 7] == 0
+    assert groups.tolist() == [0, 5]
+
+
+def test_counters_that_are_told_of_stay_in_use_until_others_are() -> None:
+    """Compiled code has told of some that are yet to be entered, as others are."""
+    areas: Any = ThreadAreas(SimpleNamespace(map=bytearray(layout.DATA_SIZE)), [])  # type: ignore[arg-type]
+    groups, group = areas.told[layout.CELLS // 4 :][:2], layout.GROUP
+    areas.note_lengths(0, [3, 4], (0, 2))
+    groups[1] = 5
+    areas.note_lengths(2, [5], (0, 3))
+    assert areas.told[layout.LENGTHS // 4 :][:4].tolist() == [3, 4, 5, 0]
+    assert groups.tolist() == [0, 5]
+    areas.note_lengths(8 * group, [6], (8 * group, 8 * group + 1))  # after a flush
+    assert groups.tolist() == [8, 9]
+    areas.note_lengths(0, [7], (0, 1))
+    assert groups.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("off", [-1, 1, 4])

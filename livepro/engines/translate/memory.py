@@ -249,7 +249,9 @@ class ThreadAreas:
         self.users = 0
         self._free: list[int] = []
         self._views: dict[int, npt.NDArray[np.uint64]] = {}
-        self._lengths = np.frombuffer(data.map, np.uint32, layout.MAX_SLOTS, layout.LENGTHS)
+        self.told = np.frombuffer(data.map, np.int32)
+        """The data window (int32, by 4 bytes), live: the process reads there how long blocks are."""
+        self._lengths = self.told[layout.LENGTHS // 4 :][: layout.MAX_SLOTS]
         self._range = memoryview(data.map)[layout.CELLS : layout.CELLS + 8].cast("I")
 
     def note_lengths(
@@ -258,7 +260,10 @@ class ThreadAreas:
         """Let the process know how many instructions the blocks of the counters from `cell` on have, and
         which counters are in use: the first, and the first behind them."""
         self._lengths[cell : cell + len(lengths)] = lengths
-        self._range[0], self._range[1] = used[0] // layout.GROUP, -(-used[1] // layout.GROUP)
+        first, end = used[0] // layout.GROUP, -(-used[1] // layout.GROUP)
+        # (Compiled code may have told of more that threads use already, and nobody has entered yet.)
+        self._range[1] = end if first != self._range[0] else max(end, self._range[1])
+        self._range[0] = first
 
     def used_data(self) -> list[tuple[int, int]]:
         """The ranges of the data window that hold anything, as (start, end) offsets."""

@@ -172,9 +172,17 @@ class CompiledCode(Protocol):
     def stands_by(self, room: tuple[int, int, int, int]) -> int:
         """Where that is said if it stands by still (see `stand_by`), else 0."""
 
-    def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
+    def stand_by(
+        self,
+        room: tuple[int, int, int, int],
+        eager: int,
+        lookup: LookupTable,
+        told: npt.NDArray[np.int32],
+        log: Array,
+    ) -> int:
         """Be ready to answer stops, with so many likely successors at each; `room` as for `run`. Returns
-        where that is said (an address; see `Answers`). What came of each is told in a row of the `log`."""
+        where that is said (an address; see `Answers`). What came of each is told in a row of the `log`; how
+        long blocks with allowances are, where the process is `told` (`ThreadAreas.told`)."""
 
     def made(self) -> Made:
         """What has been made while stops were answered."""

@@ -177,6 +177,11 @@ class BlockRegistry:
         (pc,), (code,), (steps,), _ = persisted.rows(persisted.row_of[[slot - first]])
         return pc + module.start, code, steps
 
+    @property
+    def told(self) -> npt.NDArray[np.int32]:
+        """Where the process reads how long blocks are; see `ThreadAreas`."""
+        return self._areas.told
+
     def lengths(self) -> npt.NDArray[np.int64]:
         """Instructions of each slot's block (int64)."""
         with self._counting:

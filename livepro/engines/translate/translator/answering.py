@@ -42,7 +42,7 @@ class NewCode:
         self._builder = builder
         self._compiler = compiler
         self._follow = follow
-        self._plain = not (emitter.records or emitter.asks or emitter.filter is not None)
+        self._plain = not (emitter.records or emitter.filter is not None)
         self._ready: list[tuple[Cache, CompiledCode]] = []
         self._due: list[tuple[Cache, CompiledCode, list[Reached]]] = []
 
@@ -50,13 +50,7 @@ class NewCode:
     def possible(self) -> bool:
         """Whether there is compiled code, and nothing that it does not know of."""
         compiler, memory = self._compiler, self._memory
-        return (
-            self._plain
-            and compiler is not None
-            and compiler.at_hand
-            and memory.flushed is None
-            and not memory.refill
-        )
+        return self._plain and compiler is not None and compiler.at_hand and memory.flushed is None
 
     def serves(self, pc: int) -> bool:
         """Whether the block at `pc` is not left to Python anyway."""

@@ -123,7 +123,7 @@ class CompiledBuilder:
         caches = [c for c in every if c.compiled is not None and not (c.stale or c.disturbed)]
         if self._registry.cells.free < _MARGIN * len(caches):
             return []
-        ready, lookup = [], None
+        ready, lookup, told = [], None, self._registry.told
         for cache in caches:
             compiled = cache.compiled
             assert compiled is not None
@@ -134,7 +134,7 @@ class CompiledBuilder:
             if lookup is None:
                 lookup = self.lookup
             self._catch_up(cache, compiled)
-            ready.append((cache, compiled, compiled.stand_by(_room(cache), eager, lookup, log)))
+            ready.append((cache, compiled, compiled.stand_by(_room(cache), eager, lookup, told, log)))
         return ready
 
     def arrived(self, cache: Cache, compiled: CompiledCode, places: Iterable[Reached], eager: int) -> None:

@@ -269,14 +269,21 @@ class CompiledModule:
         still = self._stands_by == (room, id(shapes.lows), id(shapes.facts), id(shapes.recorded))
         return self._at if still else 0
 
-    def stand_by(self, room: tuple[int, int, int, int], eager: int, lookup: LookupTable, log: Array) -> int:
+    def stand_by(
+        self,
+        room: tuple[int, int, int, int],
+        eager: int,
+        lookup: LookupTable,
+        told: npt.NDArray[np.int32],
+        log: Array,
+    ) -> int:
         """See `CompiledCode`."""
         shapes = self._shapes
         self._begin(0, room)
         self._at = self._kernels.arrive.give(
             *(0, 0, 0, 0, eager, lookup.miss, lookup.otherwise),
             *(self._state, self._image, self._words, self._long_words, lookup.table, lookup.tails),
-            *(self._elsewhere, log, *self._arrays()),
+            *(self._elsewhere, told, log, *self._arrays()),
         )
         self._stands_by = room, id(shapes.lows), id(shapes.facts), id(shapes.recorded)
         return self._at

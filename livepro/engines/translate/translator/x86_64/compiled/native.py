@@ -28,8 +28,8 @@ SPECIFICATIONS = {
     "enter_shape": "u8 n u64 u64 i32 n n",
     "rehash_shapes": "u64 u64 i32 u64 u64 i32",
     "arrive": (
-        "n n n n n n n i64 u8 i32 u64 u64 i64 i64.2 i64.2 u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 "
-        "i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64 i64 i64 i64 i64.2 i64 i64"
+        "n n n n n n n i64 u8 i32 u64 u64 i64 i64.2 i32 i64.2 u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 "
+        "i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64 i64 i64 i64 i64.2 i64 i64"
     ),
     "answer": "i64.2 i64.2 i64.2 i64.2 i64 n n n",
 }

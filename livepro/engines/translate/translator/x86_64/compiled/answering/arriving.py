@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
+from livepro.engines.translate import layout
+from livepro.engines.translate.layout import GROUP
+from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import has_room, translate
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of, known
 from livepro.engines.translate.translator.x86_64.compiled.kernels.landing import enter
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land, publish
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import read_32
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ASKS,
     BASE,
     BUDGET,
     CELL,
@@ -21,6 +24,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     LANDED,
     LANDINGS,
     LANDS,
+    LENGTH,
     MODULE,
     OFFSET,
     PATCHES,
@@ -33,6 +37,18 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 _NOT_HERE = -1
+_LENGTHS, _GROUPS_END = layout.LENGTHS // 4, layout.CELLS // 4 + 1
+
+
+@within
+def tell_lengths(told, made, first, end, cell):
+    """Let the process know how long the blocks of some rows are, which count in the cells from `cell` on:
+    threads may come there as soon as branches lead there. See `ThreadAreas.note_lengths`."""
+    for row in range(first, end):
+        told[_LENGTHS + cell + row - first] = made[row, LENGTH]
+    groups = (cell + end - first + GROUP - 1) // GROUP
+    if groups > told[_GROUPS_END]:
+        told[_GROUPS_END] = groups
 
 
 @kernel
@@ -51,6 +67,7 @@ def arrive(
     table,
     tails,
     elsewhere,
+    told,
     log,
     text,
     present,
@@ -137,6 +154,8 @@ def arrive(
         )
         if came != FINE:
             return _NOT_HERE
+        if state[ASKS]:
+            tell_lengths(told, made, log[entry, FIRST_ROW], state[ROWS], cell)
         publish(words, patches, state[PATCHES])
         state[PATCHES] = 0
     elif lands and not index[at, LANDED]:
