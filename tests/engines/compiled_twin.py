@@ -5,7 +5,7 @@ that differ.
     compiled_twin.py [OPTION] DIRECTORY COMMAND [ARGS...]
 
 OPTION is --record (all of the event stream), --branches (without addresses), --filter, --intervals,
---dropping (again and again), --unkept.
+--short, --dropping (again and again), --unkept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engines.allowing import compile_always
 import livepro
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.code_cache import CodeCache
-from livepro.engines.translate.engine import TranslateEngine
+from livepro.engines.translate.engine import LONG, TranslateEngine
 from livepro.engines.translate.thread import TranslatedThread
 from livepro.engines.translate.threads.flush_policy import FlushPolicy
 
@@ -103,6 +103,8 @@ def main(directory: str, *command: str) -> None:
         analyses, (directory, *command) = ("cachesim:filtered=True",), command
     elif directory == "--intervals":
         size, (directory, *command) = 20_000_000, command
+    elif directory == "--short":
+        size, (directory, *command) = 1_000_000, command
     elif directory == "--dropping":
         cache_size, (directory, *command) = 1_000_000, command
     elif directory == "--unkept":
@@ -138,8 +140,8 @@ def main(directory: str, *command: str) -> None:
         interval_size=size,
         cache_size=cache_size,
     )
-    if size and seen["out of the way"] != seen["same"]:
-        sys.exit("not all of them have a slow path")
+    if seen["out of the way"] != (seen["same"] if size >= LONG else 0) and not analyses:
+        sys.exit("not just those that are given allowances have a slow path")
     if cache_size and not seen["again"]:
         sys.exit("nothing has been dropped")
     print(seen["same"], "the same", seen["different"], "different", seen["astray"], "astray")

@@ -127,21 +127,23 @@ def vectors(directory: Path) -> list[dict[str, int]]:
     return found
 
 
-def test_intervals_are_cut_where_they_are_otherwise(tmp_path: Path) -> None:
-    """Blocks are given allowances, and ask for them before anything but compiled code knows of them."""
+@pytest.mark.parametrize("size", [10_000_000, 1_000_000])
+def test_intervals_are_cut_where_they_are_otherwise(size: int, tmp_path: Path) -> None:
+    """Blocks are given allowances, and ask for them before anything but compiled code knows of them; or, in
+    short intervals, each execution takes from a budget."""
     needed("perl", "perl")
     Compiler().prepare()
     script = PERL.replace("2000", "200000").replace("$h{", "$i < 2000 and $h{")
     seen = {}
     for by in ("compiled", "python"):
-        options = ["-o", str(tmp_path / by), "--interval-size", "10M"]
+        options = ["-o", str(tmp_path / by), "--interval-size", str(size)]
         answered, *_ = figures(tmp_path / f"{by}.json", by, "perl", "-e", script, options=options)
         assert (answered > 1000) is (by == "compiled")
         seen[by] = vectors(tmp_path / by)
     assert seen["compiled"] == seen["python"]
     sizes = [sum(vector.values()) for vector in seen["compiled"]]
     assert len(sizes) > 10
-    assert set(sizes[:-1]) == {10_000_000}
+    assert set(sizes[:-1]) == {size}
 
 
 START, BASE = 1 << 30, 1 << 31

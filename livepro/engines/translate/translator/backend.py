@@ -113,12 +113,16 @@ class Emitter(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Whether copies of blocks without rare instructions do nothing but count, maybe with allowances, or
-        record all."""
+        """Whether copies of blocks without rare instructions do nothing but count, maybe with allowances or a
+        budget, or record all."""
 
     @property
     def asks(self) -> bool:
         """Whether blocks are given allowances (`Countdown.ALLOWANCES`)."""
+
+    @property
+    def charges(self) -> bool:
+        """Whether each execution of a block takes its length from a budget (`Countdown.BUDGET`)."""
 
     @property
     def records(self) -> bool:

@@ -53,7 +53,7 @@ class Emitter(CounterEmitter):
     with a `countdown` each counter has the interval check."""
 
     entries = filter = None
-    records = asks = lends = False
+    records = asks = charges = lends = False
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)

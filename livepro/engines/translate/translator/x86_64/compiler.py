@@ -118,4 +118,5 @@ class Compiler:
             addresses=emitter.recording is not None and emitter.recording.blocks.accessing,
             filter=emitter.filter,
             asks=emitter.asks,
+            charges=emitter.charges,
         )

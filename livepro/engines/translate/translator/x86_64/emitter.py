@@ -66,12 +66,17 @@ class Emitter(CounterEmitter):
     @property
     def plain(self) -> bool:
         """See `Emitter`."""
-        return not self._budgeted and (self.recording is None or not self._allowing)
+        return self.recording is None or not (self._budgeted or self._allowing)
 
     @property
     def asks(self) -> bool:
         """See `Emitter`."""
         return self._allowing
+
+    @property
+    def charges(self) -> bool:
+        """See `Emitter`."""
+        return self._budgeted
 
     @property
     def records(self) -> bool:

@@ -26,7 +26,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding impor
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import translate
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import links_to, rehash, take
-from livepro.engines.translate.translator.x86_64.compiled.kernels.landing import enter as enter_landings
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import enter as enter_landings
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import publish
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import tell
 from livepro.engines.translate.translator.x86_64.compiled.native import SPECIFICATIONS, ObjectFile

@@ -118,7 +118,8 @@ class Text:
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
     that code may branch by jump tables, `records` that executions of blocks are recorded, with `addresses`
-    or without, `filter` what of that is left out, `asks` that blocks are given allowances."""
+    or without, `filter` what of that is left out, `asks` that blocks are given allowances,
+    `charges` that each execution takes a block's length from a budget."""
 
     def __init__(
         self,
@@ -132,6 +133,7 @@ class CompiledModule:
         records: bool,
         filter: Filter | None,
         asks: bool,
+        charges: bool = False,
         addresses: bool = True,
     ) -> None:
         self._text = text
@@ -145,7 +147,7 @@ class CompiledModule:
         self._state[tables.BASE], self._state[tables.MODULE] = base, text.start
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
         self._state[tables.RECORDS], self._state[tables.ASKS] = records, asks
-        self._state[tables.ADDRESSES] = addresses
+        self._state[tables.ADDRESSES], self._state[tables.CHARGES] = addresses, charges
         self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
         if filter is not None:
             self._state[tables.FILTERS], self._state[tables.ROOM] = True, ROOM_FILTERED

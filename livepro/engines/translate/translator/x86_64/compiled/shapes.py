@@ -120,7 +120,7 @@ class ShapeTable:
         named = facts.kind in _DIRECT or relative
         self.facts[row] = (
             *(kind, facts.reads, facts.kills, facts.registers_read, facts.registers_killed),
-            *(facts.faults, facts.spot, head if named else 0),
+            *(facts.faults, head if named else 0),
         )
         if self.records:
             self._look_into(row, measured)

@@ -15,11 +15,15 @@ READ, REFUSED = 1, 2
 for yet)."""
 
 # What there is of a shape, by column of `facts`.
-KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, SPOT, HEAD, COLUMNS = range(9)
+KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, HEAD, COLUMNS = range(8)
 
 # `facts.Kind`, and one for what is left to Python.
 PLAIN, RELATIVE, REP, SYSCALL, NATIVE, JUMP, BRANCH, COUNTED, CALL = range(9)
 INDIRECT_JUMP, INDIRECT_CALL, RETURN, INVALID, OTHER = range(9, 14)
+
+MANY = 0x80
+"""So many instructions are taken from a budget as a number of four bytes, fewer as one of one
+(`encode.subtract_area`)."""
 
 FINE, WAIT, PYTHON = 0, 1, 2
 """What came of a block: it is decoded; something must be read or learnt first; it is left to Python."""
@@ -71,7 +75,9 @@ HERE = 39
 ENTERED, ELSEWHERE = 40, 41
 """Of the landings how many have been entered in the lookup table, and of how many the displacement that is to
 lead there is in another cache."""
-STATE_SIZE = 42
+CHARGES = 42
+"""Not 0 where each execution of a block takes its length from a budget."""
+STATE_SIZE = 43
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
@@ -113,7 +119,11 @@ CALL_ACCESS, CALL_FULL, IS_FULL = range(FULL + 7, FULL + 10)
 """Have an access simulated; stop, as the chunk is full; see whether it is."""
 SEE_FULL = FULL + 10
 """Ask whether a thread's chunk of records is full, where flags need not be kept."""
-PADDING = FULL + 11
+KEEP_FLAGS, FLAGS_BACK = FULL + 11, FULL + 12
+"""Save flags, and give them back, where a block is counted."""
+CHARGE, CHARGE_MANY, STOP_IF_SPENT = range(FULL + 13, FULL + 16)
+"""Take a block's length from the budget, of one byte or of four; stop if that makes it negative."""
+PADDING = FULL + 16
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Landing
-from livepro.engines.translate.translator.x86_64 import encode
+from livepro.engines.translate.translator.x86_64 import counter, encode
+from livepro.engines.translate.translator.x86_64.compiled.tables import MANY
 from livepro.engines.translate.translator.x86_64.counter import (
     LOAD_RAX,
     LOAD_RCX,
@@ -51,6 +52,9 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         *(allowed(0).code, asking(0)[0]),
         *(SAVE_FLAGS, GIVE_FLAGS_BACK, HOLD_FLAGS, RELEASE_FLAGS, call(ACCESS), call(STOP), IS_FULL),
         SEE_FULL,
+        *(counter.SAVE_FLAGS, counter.GIVE_FLAGS_BACK),
+        *(encode.subtract_area(layout.BUDGET, 0), encode.subtract_area(layout.BUDGET, MANY)),
+        encode.JUMP_INTO_NOP + encode.STOP_IN_NOP,
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -9,8 +9,7 @@ from livepro.engines.translate.layout import GROUP
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import has_room, translate
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of, known
-from livepro.engines.translate.translator.x86_64.compiled.kernels.landing import enter
-from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land, publish
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import enter, land, publish
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import read_32
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ASKS,
@@ -100,7 +99,7 @@ def arrive(
     has branched to the address `target`, which the lookup table does not have. A fragment is made if there is
     none, and `eager` likely successors along with it; the first one counts in `cell`. -1 where that is left
     to Python. What has been done is told in row `entry` of the `log`; for the others see `translate` and
-    `landing.enter`."""
+    `linking.enter`."""
     if stop:
         stub = stop - state[BASE]
         if stub + STUB_SIZE > len(image):

@@ -9,17 +9,15 @@ is in place, and known to the tracer.
 from __future__ import annotations
 
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
-from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
-from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import (
+from livepro.engines.translate.translator.x86_64.compiled.kernels.counting import (
     ASK,
     AT_BEGIN,
     DEAD,
-    NOWHERE,
     ask,
-    emit,
-    pad,
     place_counter,
 )
+from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
+from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import NOWHERE, emit, pad
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
@@ -146,14 +144,14 @@ def prepare(
         status = plan_filtered(
             state, text, pc, offsets, shapes, n, facts, recorded, places, needs, counts, live
         )
-        counter, borrows = place_counter(shapes, n, facts, live)
+        counter, borrows = place_counter(state, shapes, n, facts, live)
         return status, n, counter, borrows, live
-    counter, borrows = place_counter(shapes, n, facts, -1)
+    counter, borrows = place_counter(state, shapes, n, facts, -1)
     if borrows == ASK:
         live = live_out(state, text, present, target, falls, lows, highs, rows, facts, needs, keys, index)
         if live < 0:
             return WAIT, n, 0, 0, 0
-        counter, borrows = place_counter(shapes, n, facts, live)
+        counter, borrows = place_counter(state, shapes, n, facts, live)
     return FINE, n, counter, borrows, live
 
 

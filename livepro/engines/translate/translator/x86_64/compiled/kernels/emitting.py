@@ -1,4 +1,4 @@
-"""Fragments of plain blocks: what `emitter` and `counter` write for them, written into a cache's memory.
+"""Fragments of plain blocks: what `emitter` writes for them, written into a cache's memory.
 
 Indices of `image` are offsets in the cache, those of `text` offsets in the module. `state` is what
 `layout` of this package says.
@@ -11,9 +11,14 @@ from __future__ import annotations
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
+from livepro.engines.translate.translator.x86_64.compiled.kernels.counting import (
+    IN_LOOKUP,
+    count,
+    count_allowed,
+    count_charged,
+)
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import read_32, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import filter_before
-from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import move
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import (
     begin_record,
     give_back,
@@ -32,28 +37,20 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import
 )
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ADJUST_RSP,
-    ALLOWED,
-    ASKING,
     ASKS,
-    BACK,
     BASE,
     BRANCH,
     BYTES,
     CALL,
+    CHARGES,
     COLD,
     COUNTED,
-    ENTER,
-    FAULTS,
     FILTERS,
     FIXED_BELOW,
     HEAD,
-    INCREMENT,
     INDIRECT_CALL,
-    INDIRECT_JUMP,
     JUMP,
-    KILLS,
     KIND,
-    LOAD_RAX,
     LOAD_RCX,
     LOOKUP,
     MODULE,
@@ -64,137 +61,22 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     POP_RAX,
     PUSH,
     PUSH_AT,
-    READS,
-    REGISTERS_KILLED,
-    REGISTERS_READ,
     RELATIVE,
     RETURN,
     SAVE_RAX,
     SAVE_RCX,
     SITE,
-    SPOT,
     UNDER_STACK,
 )
-from livepro.engines.translate.translator.x86_64.counter import allowed, asking
-from livepro.engines.translate.translator.x86_64.facts import ALL, ARITHMETIC
 
-_ALL, _ARITHMETIC = int(ALL), int(ARITHMETIC)
 _OUT, _CELL, _SLOT, _DATA, _ADDRESS, _FIXED = (
     int(kind) for kind in (Field.OUT, Field.CELL, Field.SLOT, Field.DATA, Field.ADDRESS, Field.FIXED)
 )
 _COUNTERS = layout.COUNTERS
-_ALLOWED_CELLS, _ALLOWED_ENTER, _SLOT_ASKING = allowed(0).cells, allowed(0).enter, asking(0)[1]
-_RCX = 1
 _REACH = 1 << 31
-_BORROWED = 0xEFEF  # lea cannot use rsp and r12 as they are
 
 NOWHERE = -(1 << 62)
 """No offset in a module."""
-IN_LOOKUP, AT_BEGIN = -1, -2
-"""Before which instruction a block is counted that looks up where it leads, or is recorded."""
-SPILL, DEAD, ASK = 16, -1, -2
-"""How a block is counted: by a spilled register, where flags are dead, or that depends on what its successors
-read."""
-
-
-@kernel
-def place_counter(shapes, n, facts, live):
-    """Before which instruction to count, and how (see `CounterEmitter`); `live` are the flags that successors
-    may read, -1 if they have not been asked about: then how may be `ASK`."""
-    second = -1
-    for i in range(n):
-        spot = facts[shapes[i], SPOT]
-        if spot == 2:
-            return i, DEAD
-        if spot == 1 and second < 0:
-            second = i
-    if second >= 0:
-        return second, DEAD
-    last = facts[shapes[n - 1], KIND]
-    if last in (JUMP, BRANCH, CALL):
-        if live < 0:
-            return 0, ASK
-    else:
-        live = _ALL
-    best = -1
-    for i in range(n - 1, -1, -1):
-        row = shapes[i]
-        live = live & ~facts[row, KILLS] | facts[row, READS]
-        if live & _ARITHMETIC == 0:
-            best = i
-    if best >= 0:
-        return best, DEAD
-    if last >= INDIRECT_JUMP and last <= RETURN:
-        return IN_LOOKUP, DEAD
-    read = 0
-    for i in range(n):
-        row = shapes[i]
-        if facts[row, FAULTS] or facts[row, KIND] != PLAIN:
-            break
-        read |= facts[row, REGISTERS_READ]
-        free = facts[row, REGISTERS_KILLED] & ~read & _BORROWED
-        if free:
-            register = 0
-            while not free >> register & 1:
-                register += 1
-            return 0, register
-        read |= facts[row, REGISTERS_KILLED]
-    return 0, SPILL
-
-
-@kernel
-def count_allowed(state, image, at, pieces, bounds, fields, cell):
-    """Count in rcx, or ask for an allowance."""
-    begin = at
-    at = put(image, at, pieces, bounds, ALLOWED)
-    for place in _ALLOWED_CELLS:
-        write_32(image, begin + place, cell)
-        note(state, fields, _CELL, begin + place)
-    state[ENTER], state[BACK] = begin + _ALLOWED_ENTER, at
-    return at
-
-
-@kernel
-def ask(state, image, pieces, bounds, fields, slot):
-    """Write where a block asks for an allowance, and let it lead there; returns the offset in the cache."""
-    # (A thread that has run into a stop is right behind it, and not in the slow path.)
-    begin = state[COLD] + 1
-    at = put(image, begin, pieces, bounds, ASKING)
-    write_32(image, begin + _SLOT_ASKING, slot)
-    note(state, fields, _SLOT, begin + _SLOT_ASKING)
-    write_32(image, at - 4, state[BACK] - at)
-    write_32(image, state[ENTER], begin - state[ENTER] - 4)
-    state[COLD] = at
-    state[BYTES] += at - begin
-    return begin
-
-
-@kernel
-def count(state, image, at, pieces, bounds, fields, borrows, cell):
-    """The counter of a block, but for one that counts as it looks up where it leads."""
-    if borrows == DEAD:
-        at = put(image, at, pieces, bounds, INCREMENT)
-        write_32(image, at - 4, cell)
-        note(state, fields, _CELL, at - 4)
-        if state[ASKS]:
-            image[at], image[at + 1] = 0x0F, 0x8F  # jg: see `encode.jump_if_positive`
-            at += 6
-            state[ENTER], state[BACK] = at - 4, at
-        return at
-    if state[ASKS]:
-        if borrows == SPILL:
-            at = put(image, at, pieces, bounds, SAVE_RCX)
-        elif borrows != _RCX:
-            at = move(image, at, borrows, _RCX)
-        at = count_allowed(state, image, at, pieces, bounds, fields, cell)
-        if borrows == SPILL:
-            return put(image, at, pieces, bounds, LOAD_RCX)
-        return move(image, at, _RCX, borrows) if borrows != _RCX else at
-    if borrows < SPILL:
-        return add_one(state, image, at, pieces, bounds, fields, borrows, cell)
-    at = put(image, at, pieces, bounds, SAVE_RAX)
-    at = add_one(state, image, at, pieces, bounds, fields, 0, cell)
-    return put(image, at, pieces, bounds, LOAD_RAX)
 
 
 @kernel
@@ -259,13 +141,17 @@ def load_target(state, image, at, text, begin, end, relative, fields):
 
 
 @kernel
-def indirect(state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts, owns):
+def indirect(
+    state, image, at, text, begin, end, kind, relative, pieces, bounds, fields, slot, counts, owns, n
+):
     """Load the target of an indirect branch into rax and look it up; -1 where that cannot be. It `owns` the
-    register that is lent, if it needs that."""
+    register that is lent, if it needs that. Its block has `n` instructions."""
     cell = _COUNTERS + slot * 8
     at = put(image, at, pieces, bounds, SAVE_RAX)
     at = put(image, at, pieces, bounds, SAVE_RCX)
-    if counts:
+    if counts and state[CHARGES]:
+        at = count_charged(state, image, at, pieces, bounds, fields, cell, n, False)
+    elif counts:
         if state[ASKS]:
             at = count_allowed(state, image, at, pieces, bounds, fields, cell)
         else:
@@ -335,7 +221,7 @@ def emit(
     for i in range(n):
         first, end = begin + offsets[i], begin + offsets[i + 1]
         if i == counter:
-            at = count(state, image, at, pieces, bounds, fields, borrows, cell)
+            at = count(state, image, at, pieces, bounds, fields, borrows, cell, n)
         here = told
         while told < recorded and places[told, OF] == i:
             told += 1
@@ -388,7 +274,7 @@ def emit(
             relative = facts[row, HEAD] > 0
             counts = counter == IN_LOOKUP
             code = text, first, end, kind, relative
-            at = indirect(state, image, at, *code, pieces, bounds, fields, slot, counts, owning)
+            at = indirect(state, image, at, *code, pieces, bounds, fields, slot, counts, owning, n)
             if at < 0:
                 return -1, field, leads, falls, returns
             if kind == INDIRECT_CALL:

@@ -1,16 +1,23 @@
-"""Ways into fragments: direct branches and landings, in code that nothing leads to yet."""
+"""Ways into fragments: direct branches and landings, in code that nothing leads to yet, and the lookup table
+of indirect branches, in which landings are entered as `Lookup.enter` does one by one."""
 
 # mypy: ignore-errors
 
 from __future__ import annotations
 
+import numpy as np
+
+from livepro.engines.translate import layout
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import pad
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_32, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    BASE,
     BYTES,
     COLD,
+    ELSEWHERE,
+    ENTERED,
     FRAGMENT,
     JUMP_PIECE,
     LANDED,
@@ -27,6 +34,11 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 )
 
 _STOP = 0xCC  # int3
+_ENTRIES = layout.LOOKUP_ENTRIES - 1
+_FAR_JUMP = 0x9090_0000_0002_25FF - (
+    1 << 64
+)  # jmp [rip + 2], what aligns its target: see `encode.jump_far_away`
+_REACH = 1 << 31
 
 
 @kernel
@@ -88,3 +100,49 @@ def publish(words, patches, count):
     """Let branches lead where their patches say, while threads run."""
     for i in range(count):
         words[patches[i, 0] >> 2] = patches[i, 1] - patches[i, 0] - 4  # one store
+
+
+@kernel
+def _lead(state, image, field, destination):
+    """Write the displacement at an index, where no thread runs, so that it leads to an address."""
+    distance = destination - (state[BASE] + field + 4)
+    if distance < -_REACH or distance >= _REACH:
+        hop = state[COLD] + 7 & -8
+        write_64(image, hop, np.int64(_FAR_JUMP))
+        write_64(image, hop + 8, destination)
+        state[BYTES] += hop + 16 - state[COLD]
+        state[COLD] = hop + 16
+        distance = hop - field - 4
+    write_32(image, field, distance)
+
+
+@kernel
+def enter(state, image, words, table, tails, miss, landings, count, otherwise, elsewhere):
+    """Enter the first `count` landings, but for those that have been entered. Each is (offset of what lands,
+    offset in the cache, whether it is being branched to), and goes on over the displacement `otherwise` bytes
+    behind. `words` are the 64-bit words of the image, `table` the lookup table, `tails` the last landing's
+    displacement of each entry (addresses, 0: none). Returns how many displacements of other caches are to
+    lead to a landing by now: `elsewhere` has them, and the addresses of the landings."""
+    n, size = state[ELSEWHERE], len(image)
+    for i in range(state[ENTERED], count):
+        entry = state[MODULE] + landings[i, 0] & _ENTRIES
+        at, likely = landings[i, 1], landings[i, 2]
+        field, tail = at + otherwise, tails[entry]
+        # (Nothing leads to a landing before its own way on is written.)
+        _lead(state, image, field, np.int64(table[entry]) if likely else miss)
+        if likely or tail == 0:
+            table[entry] = state[BASE] + at
+        else:
+            there = tail - state[BASE]
+            if there >= 0 and there < size:
+                shift = np.uint64(8 * (there & 7))
+                value = np.uint64(at - there - 4 & 0xFFFF_FFFF) << shift
+                mask = np.uint64(0xFFFF_FFFF) << shift
+                words[there >> 3] = words[there >> 3] & ~mask | value  # one store: threads run there
+            else:
+                elsewhere[n, 0], elsewhere[n, 1] = tail, state[BASE] + at
+                n += 1
+        if not likely or tail == 0:
+            tails[entry] = state[BASE] + field
+    state[ENTERED], state[ELSEWHERE] = max(count, state[ENTERED]), n
+    return n
