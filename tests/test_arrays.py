@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from livepro.model.arrays import distinct, numbered
+from livepro.model.arrays import distinct, numbered, ranges
 
 
 @pytest.mark.parametrize("limit", [50, 1 << 40])
@@ -17,3 +17,10 @@ def test_what_is_distinct(count: int, limit: int) -> None:
     assert distinct(values).tolist() == expected.tolist()
     found, of = numbered(values, limit)
     assert (found.tolist(), of.tolist()) == (expected.tolist(), which.tolist())
+
+
+@pytest.mark.parametrize(
+    ("at", "lengths", "expected"), [([], [], []), ([5, 0, 9], [2, 0, 3], [5, 6, 9, 10, 11])]
+)
+def test_ranges_one_after_the_other(at: list[int], lengths: list[int], expected: list[int]) -> None:
+    assert ranges(np.array(at, np.int64), np.array(lengths, np.int64)).tolist() == expected

@@ -17,11 +17,14 @@ import numpy.typing as npt
 
 from livepro.analyses import hot
 from livepro.model import BlockTable, ThreadCounts
+from livepro.model.arrays import ranges
 
 Lines = Callable[[str, npt.NDArray[np.uint64]], Sequence[tuple[str, int] | None]]
 """Source file and line of places in a module: (module, offsets (uint64)) -> one each, None where
 that is not known."""
 
+_LEVEL = 4
+"""That of zlib: gcc's 100,000 blocks take a third of the time that they take with 6, and 1.4 % more room."""
 _TYPES = {
     "id": "<u4",
     "function": "<u4",
@@ -97,13 +100,7 @@ def code(
     entries = np.zeros(len(table), np.uint64)
     for thread in threads:
         entries += thread.entries
-    starts = table.start
-    at = (
-        np.concatenate([np.arange(starts[r], starts[r + 1]) for r in rows.tolist()])
-        if len(rows)
-        else np.zeros(0, np.int64)
-    )
-    step = table.step[at]
+    step = table.step[ranges(table.start[rows].astype(np.int64), table.length[rows].astype(np.int64))]
     line, found = _lines(table, rows, step, lines)
     return Code(
         id=(rows + 1).astype(np.uint32),
@@ -201,7 +198,8 @@ def _lines(
 
 def pack(array: npt.NDArray[Any], kind: str) -> str:
     """One array as text; `kind` is the NumPy type in which its values are written."""
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(array.astype(kind)).tobytes(), 6)).decode()
+    data = np.ascontiguousarray(array.astype(kind)).tobytes()
+    return base64.b64encode(zlib.compress(data, _LEVEL)).decode()
 
 
 def _unpack(text: str, kind: str) -> npt.NDArray[Any]:

@@ -184,13 +184,18 @@ def read_vectors(name: str) -> VectorFile:
 
 def pc_entries(table: BlockTable) -> Iterator[PcEntry]:
     """The blocks of a table in order of address, as a pc file lists them."""
-    for row in np.argsort(table.address, kind="stable").tolist():
-        yield PcEntry(row + 1, int(table.address[row]), table.function[row])
+    order = np.argsort(table.address, kind="stable")
+    for row, address in zip(order.tolist(), table.address[order].tolist(), strict=True):
+        yield PcEntry(row + 1, address, table.function[row])
 
 
 def write_pc(out: TextIO, entries: Iterable[PcEntry]) -> None:
     """Write a pc file in the order of `entries`. One serves all threads of a process."""
-    out.writelines(f"F:{e.id}:{e.address:x}:{_CLOSING.sub(_SPACED, e.function)}\n" for e in entries)
+    spelled: dict[str, str] = {}
+    for number, address, function in entries:
+        if function not in spelled:
+            spelled[function] = _CLOSING.sub(_SPACED, function)
+        out.write(f"F:{number}:{address:x}:{spelled[function]}\n")
 
 
 def read_pc(name: str) -> list[PcEntry]:

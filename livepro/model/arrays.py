@@ -30,3 +30,9 @@ def numbered(
     there = np.zeros(limit, bool)
     there[values] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+
+
+def ranges(at: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The indices from `at[i]` on, `lengths[i]` of them, for all i one after the other."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.repeat(at - ends + lengths, lengths) + np.arange(int(ends[-1]) if len(ends) else 0)

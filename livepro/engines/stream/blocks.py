@@ -12,6 +12,7 @@ import numpy.typing as npt
 from livepro.isa.access import Access
 from livepro.isa.base import Isa
 from livepro.model import Flow
+from livepro.model.arrays import ranges
 
 FLOWS = tuple(Flow)
 """What `StaticTables.flow` counts by."""
@@ -311,9 +312,3 @@ class StreamBlocks:
         self.sizes += sizes
         self.addresses += pcs
         return numbers
-
-
-def ranges(at: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The indices from `at[i]` on, `lengths[i]` of them, for all i one after the other."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    return np.repeat(at - ends + lengths, lengths) + np.arange(int(ends[-1]) if len(ends) else 0)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.live import Gone
-from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import (
     AllMade,
@@ -28,6 +27,7 @@ from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.persist.record import Record
 from livepro.engines.translate.translator.arrivals import Follower
 from livepro.linux.proc import Mapping
+from livepro.model.arrays import ranges
 
 _SPARE = 1 << 16  # bytes left at the end of each part
 LARGEST_FRAGMENT = _SPARE - (1 << 12)

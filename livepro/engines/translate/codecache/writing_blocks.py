@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from livepro.engines.recording import BlockStore
-from livepro.engines.stream.blocks import ranges
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.compiled_code import pieces
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
+from livepro.model.arrays import ranges
 
 FEW = 64
 """Blocks that are as well written down one by one."""

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.stream.blocks import KeptBlocks, ranges
+from livepro.engines.stream.blocks import KeptBlocks
 from livepro.engines.stream.filtering import PAGE_SHIFT
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
 from livepro.isa.kinds import parse
+from livepro.model.arrays import ranges
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from livepro.engines.stream.blocks import KeptBlocks, ranges
+from livepro.engines.stream.blocks import KeptBlocks
 from livepro.engines.stream.filtering import Filter
 from livepro.engines.translate.codecache.compiled_code import Instructions, LookupTable, Made
 from livepro.engines.translate.translator.x86_64.compiled import tables
@@ -28,6 +28,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
 from livepro.isa.kinds import Kinds
 from livepro.isa.x86_64.describe import describe
 from livepro.model import Instruction
+from livepro.model.arrays import ranges
 
 Array = npt.NDArray[np.int64]
 
