@@ -61,8 +61,15 @@ def figures(
         env={**os.environ, "PERL_HASH_SEED": "0", "LC_ALL": "C"},
     )
     assert done.returncode == 0, done.stderr
-    answered = re.search(r"^ +answered by compiled code +([\d,]+)$", done.stdout + done.stderr, re.MULTILINE)
+    told = done.stdout + done.stderr
+    answered, blocks, compiled = (
+        re.search(rf"^ +{name} +([\d,]+)$", told, re.MULTILINE)
+        for name in ("answered by compiled code", "blocks translated", "by compiled code")
+    )
     assert answered is not None
+    assert blocks is not None
+    assert compiled is not None
+    assert 0 < int(compiled[1].replace(",", "")) < int(blocks[1].replace(",", ""))
     processes = json.loads(report.read_text())["processes"]
     counted = [_counts(process) for process in processes if process["command"][0] != "sh"]
     return int(answered[1].replace(",", "")), done.stdout, sorted(counted, key=str)

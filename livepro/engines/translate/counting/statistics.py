@@ -11,10 +11,12 @@ from livepro.engines.translate.coherence.guard import Guard
 
 @dataclass
 class Statistics:
-    """Sums over all code caches that are gone: blocks translated and put back from earlier runs, bytes of
-    fragments, flushes, and of generated code the fragments trusted and the writes that were met."""
+    """Sums over all code caches that are gone: blocks translated, those of them that compiled code has made,
+    and those put back from earlier runs, bytes of fragments, flushes, and of generated code the fragments
+    trusted and the writes that were met."""
 
     blocks: int = 0
+    compiled: int = 0
     put_back: int = 0
     bytes: int = 0
     flushes: int = 0
@@ -25,6 +27,7 @@ class Statistics:
         """Add a code cache."""
         kept = space.registry.put_back
         self.blocks += space.flusher.translated + len(space.registry.cells) - kept
+        self.compiled += space.builder.compiled
         self.put_back += kept
         self.bytes += space.flusher.flushed_bytes + space.memory.bytes
         self.flushes += space.flusher.flushes
@@ -41,6 +44,7 @@ class Statistics:
             "stops": stops,
             "answered by compiled code": answered,
             "blocks translated": self.blocks,
+            "by compiled code": self.compiled,
             "blocks kept from before": self.put_back,
             "translation seconds": round(seconds, 3),
             "cache bytes": self.bytes,

@@ -70,6 +70,11 @@ class BlockBuilder:
         self._mapping: Mapping | None = None
         self._check = Check.NEVER
 
+    @property
+    def compiled(self) -> int:
+        """Blocks that compiled code has made."""
+        return self._compiled.blocks
+
     def forget_mapping(self) -> None:
         """The process's mappings have changed."""
         self._mapping = None

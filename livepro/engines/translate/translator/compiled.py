@@ -37,7 +37,8 @@ _LOW = 1 << 31
 
 
 class CompiledBuilder:
-    """Has the blocks of one code cache translated by compiled code, and enters what it has made."""
+    """Has the blocks of one code cache translated by compiled code, and enters what it has made: so many
+    `blocks`."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class CompiledBuilder:
         self._emitter = emitter
         self._compiler = compiler
         self._arrivals = arrivals
+        self.blocks = 0
 
     @cached_property
     def _landing(self) -> Landing:
@@ -250,6 +252,7 @@ class CompiledBuilder:
         if emitter.asks or emitter.filter is not None:
             cache.colds += (rows[:, 6] + base).tolist()
         cache.blocks += [None] * len(rows)
+        self.blocks += len(rows)
 
     def enter_ways(self, cache: Cache, compiled: CompiledCode, made: Made) -> list[list[int]]:
         """Enter what leads to those blocks, then let them be reached. Returns what `lead_on` is to see to in
