@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -131,6 +132,21 @@ def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
     outcomes = [Outcome.read(json.loads(line)) for line in results.read_text().splitlines()]
     assert outcomes
     assert [o for o in outcomes if not o.made or o.livepro == 0] == []
+
+
+@pytest.mark.parametrize("failing", ["NewCode.enter", "CompiledBuilder.enter_ways", "CompiledModule.made"])
+def test_what_threads_run_in_before_it_is_entered_is_left(failing: str, tmp_path: Path) -> None:
+    """Compiled code has let them go on there, and an error comes before anybody else knows of it: the program
+    hung or died."""
+    if platform.machine() != "x86_64":
+        pytest.skip("stops are answered by Python there")
+    results = tmp_path / "outcomes"
+    done = injection(
+        *("--only", failing, "--number", "1", "--seed", "1", "--moments", "call,return", "--every-kind"),
+        *("--results", results),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(Outcome.read(json.loads(line)).made for line in results.read_text().splitlines())
 
 
 @pytest.mark.long(seconds=120)

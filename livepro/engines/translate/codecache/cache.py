@@ -166,14 +166,20 @@ class Cache:
 
         Raises `Gone` once they have been given up: a view's thread may ask at any time.
         """
+        known, text = batch_of(self.batches, row)[2], self.text
+        if text is None:
+            raise Gone
+        return *self.code_of(known), text.steps(int(known[0]), int(known[3]))
+
+    def code_of(self, known: Array) -> tuple[int, bytes]:
+        """The address and bytes of a block that compiled code has made, `known` as a row of `Batch.blocks`.
+        Raises `Gone` as `made_parts` does."""
         assert self.module is not None
         text = self.text
         if text is None:
             raise Gone
-        known = batch_of(self.batches, row)[2]
         offset, size = int(known[0]), int(known[4])
-        code = text.code[offset : offset + size].tobytes()
-        return offset + self.module.start, code, text.steps(offset, int(known[3]))
+        return offset + self.module.start, text.code[offset : offset + size].tobytes()
 
     def codes_of(self, blocks: Array) -> list[bytes]:
         """The bytes of blocks that compiled code has made."""

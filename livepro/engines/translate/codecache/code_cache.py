@@ -94,7 +94,7 @@ class CodeCache:
             )
         )
         compiled = CompiledBuilder(
-            *(process, memory, registry, linker, landings, pending, emitter),
+            *(process, areas, memory, registry, linker, landings, pending, emitter),
             compiler if region is None else None,
             self._arrivals,
         )

@@ -187,6 +187,10 @@ class CompiledCode(Protocol):
     def made(self) -> Made:
         """What has been made while stops were answered."""
 
+    @property
+    def latest(self) -> tuple[Array, Array]:
+        """The blocks and stubs that were made last (as in `Made`), whether they have been entered or not."""
+
 
 class Reached(NamedTuple):
     """A place that a thread has come to: the number of the module, the offset in it, whether by an indirect

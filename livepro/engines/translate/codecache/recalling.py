@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import batch_of
+from livepro.engines.translate.codecache.compiled_code import Array, batch_of
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Reader
@@ -57,9 +57,13 @@ class Recaller:
         return Fragment(source, slot, start, details, cold, cache.first_slot + rank)
 
     def _made(self, cache: Cache, row: int) -> Fragment:
-        cell, slot, known = batch_of(cache.batches, row)
-        pc, code, _ = cache.made_parts(row)
-        live, start, size = int(known[5]), cache.starts[row], int(known[2])
+        return self.made(cache, *batch_of(cache.batches, row))
+
+    def made(self, cache: Cache, cell: int, slot: int, known: Array) -> Fragment:
+        """The fragment of `slot` that compiled code has made, and that counts in `cell`; it is `known` as a
+        row of `Batch.blocks`. Raises RuntimeError if its code gives another one."""
+        pc, code = cache.code_of(known)
+        live, start, size = int(known[5]), cache.base + int(known[1]), int(known[2])
         source = self._reader.decode(self._backend.text(pc, code), pc)
         details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
         if len(details.code) != size or len(source.facts) != known[3]:

@@ -18,7 +18,7 @@ from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.recalling import Recaller, Restored
-from livepro.engines.translate.codecache.stop_reasons import stops_of
+from livepro.engines.translate.codecache.stop_reasons import Stop, stops_of
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.counting.counters import PARTS, Cells
 from livepro.engines.translate.counting.sparse import Sparse
@@ -158,6 +158,15 @@ class BlockRegistry:
         self.note_stops(cache, block, Check.NEVER)
         return block
 
+    def unentered(self, cache: Cache, known: npt.NDArray[np.int64]) -> Fragment:
+        """A fragment that compiled code has made (see `Recaller.made`) and nobody may have entered: which
+        slot it is of is not told (-1)."""
+        return self._recaller.made(cache, 0, -1, known)
+
+    def stops_in(self, block: Fragment) -> dict[int, Stop]:
+        """The stops in a fragment, by address."""
+        return dict(stops_of(block, self._backend.raises_trap, self.block))
+
     def unlooked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of these blocks have been made by compiled code, and not been looked into since."""
         return np.array([isinstance(self._blocks[slot], int) for slot in slots.tolist()], bool)
@@ -176,11 +185,6 @@ class BlockRegistry:
         first, persisted, module = next(r for r in self.restored if 0 <= slot - r.first < len(r.persisted))
         (pc,), (code,), (steps,), _ = persisted.rows(persisted.row_of[[slot - first]])
         return pc + module.start, code, steps
-
-    @property
-    def told(self) -> npt.NDArray[np.int32]:
-        """Where the process reads how long blocks are; see `ThreadAreas`."""
-        return self._areas.told
 
     def lengths(self) -> npt.NDArray[np.int64]:
         """Instructions of each slot's block (int64)."""
@@ -385,7 +389,7 @@ class BlockRegistry:
 
     def note_stops(self, cache: Cache, block: Fragment, check: Check) -> None:
         """Remember what the stops in a copy are for."""
-        cache.stops.update(stops_of(block, self._backend.raises_trap, self.block))
+        cache.stops.update(self.stops_in(block))
         if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
             self.versions[block.source.pc, block.source.code] = block
 

@@ -120,7 +120,7 @@ class TranslateHoming:
         words = self._words(space, state, registers)
         at = pc - (self._advance if trapped else 0)
         handler = space.handlers.handlers.get(at)
-        target = handler if handler is not None else space.linker.exits.get(at)
+        target = handler if handler is not None else space.linker.exits.get(at) or space.new_code.exit(at)
         if target is None and trapped:
             target = self._stopped(space, at, registers, words)
         elif target is None:
@@ -166,7 +166,7 @@ class TranslateHoming:
 
     def _stopped(self, space: CodeCache, at: int, registers: Any, words: Any) -> int | None:
         """Where a thread that has run into the stop at `at` goes on: in the program, or behind the stop."""
-        stop = space.memory.stop_at(at)
+        stop = space.memory.stop_at(at) or space.new_code.stop(at)
         if stop is None:
             return None
         if isinstance(stop, MissStop):
@@ -221,7 +221,7 @@ class TranslateHoming:
             block = cache.blocks[row] or cache.recall(cache, row)
             if at - block.start < block.size:
                 return block
-        return None
+        return space.new_code.fragment(at)
 
     def _settle_change(self, state: TranslatedThread | None, pc: int, registers: Any) -> None:
         """A thread at its own place may have been about to tell the kernel of a handler in the cache."""

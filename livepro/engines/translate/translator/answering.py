@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache
 from livepro.engines.translate.codecache.compiled_code import Answers, CompiledCode, Reached, Standing
+from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.registry import BlockRegistry
+from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.compiled import CompiledBuilder
+
+_START, _SLOW = 1, 6  # columns of `Batch.blocks`
 
 
 class Answered(NamedTuple):
@@ -90,6 +96,36 @@ class NewCode:
         for n, all_made in made.items():
             builder.lead_on(modules[n][0], all_made, elsewhere[n])
             self._due.append((*modules[n], [place for place in reached if place.module == n]))
+
+    def exit(self, address: int) -> int | None:
+        """The program's address that a stub which was made last leads to, whether it has been entered or not;
+        None for all else. (Threads may have run into it when an error comes in between.)"""
+        for cache, compiled in self._ready:
+            module = cache.module
+            if module is not None and cache.first <= address < cache.end:
+                for target, stub in compiled.latest[1].tolist():
+                    if cache.base + stub == address:
+                        return int(target) + module.start
+        return None
+
+    def fragment(self, address: int) -> Fragment | None:
+        """The fragment that was made last, and has an address or is followed by it out of the way, whether it
+        has been entered or not; None for all else."""
+        for cache, compiled in self._ready:
+            if cache.first <= address < cache.end:
+                rows, offset = compiled.latest[0], address - cache.base
+                for column in (_START, _SLOW):
+                    before = rows[(rows[:, column] > 0) & (rows[:, column] <= offset)]
+                    if len(before):
+                        block = self._registry.unentered(cache, before[np.argmax(before[:, column])])
+                        if address - block.start < block.size or block.is_cold(address):
+                            return block
+        return None
+
+    def stop(self, address: int) -> Stop | None:
+        """What a stop in such a fragment is for."""
+        block = self.fragment(address)
+        return None if block is None else self._registry.stops_in(block).get(address)
 
     def see_to_the_rest(self, eager: int) -> None:
         """Translate what had to wait meanwhile, or may be come to next. Raises OSError where the program

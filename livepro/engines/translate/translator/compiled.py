@@ -14,6 +14,7 @@ from livepro.engines.translate.codecache.compiled_code import Batch, CompiledCod
 from livepro.engines.translate.codecache.landings import Landings
 from livepro.engines.translate.codecache.linker import Linker, Pending
 from livepro.engines.translate.codecache.registry import BlockRegistry
+from livepro.engines.translate.memory import ThreadAreas
 from livepro.engines.translate.persist.module import number
 from livepro.engines.translate.translator.arrivals import Arrival, Arrivals, FileArrivals
 from livepro.engines.translate.translator.backend import Compiler, Emitter
@@ -43,6 +44,7 @@ class CompiledBuilder:
     def __init__(
         self,
         process: TracedProcess,
+        areas: ThreadAreas,
         memory: CacheMemory,
         registry: BlockRegistry,
         linker: Linker,
@@ -53,6 +55,7 @@ class CompiledBuilder:
         arrivals: Arrivals,
     ) -> None:
         self._process = process
+        self._areas = areas
         self._memory = memory
         self._registry = registry
         self._linker = linker
@@ -125,7 +128,7 @@ class CompiledBuilder:
         caches = [c for c in every if c.compiled is not None and not (c.stale or c.disturbed)]
         if self._registry.cells.free < _MARGIN * len(caches):
             return []
-        ready, lookup, told = [], None, self._registry.told
+        ready, lookup, told = [], None, self._areas.told
         for cache in caches:
             compiled = cache.compiled
             assert compiled is not None

@@ -296,6 +296,11 @@ class CompiledModule:
         self._stands_by = None
         return self._made()
 
+    @property
+    def latest(self) -> tuple[Array, Array]:
+        """See `CompiledCode`."""
+        return self._rows[: self._state[tables.ROWS]], self._stubs[: self._state[tables.STUBS]]
+
     def prepare(self, read: Callable[[int, int], bytes]) -> bool:
         """Read and learn what the last call was in need of; False if that was nothing."""
         state, text = self._state, self._text
