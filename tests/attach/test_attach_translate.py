@@ -97,7 +97,7 @@ class TestTranslateAttach(AttachContract):
         with Target(builder.hosted("attach_trap")) as target:
             tracing = command_line(target.pid, "--engine", self.engine, "-q")
             wait_until_traced(target)
-            for _ in range(200):
+            for _ in range(200):  # looked at for a second: the thread comes to ever new code meanwhile
                 assert int(proc.status_field(target.pid, "SigCgt"), 16) >> signal.SIGTRAP - 1 & 1
                 time.sleep(0.005)
             tracing.send_signal(signal.SIGINT)
