@@ -38,6 +38,7 @@ def programs(directory: Path) -> dict[str, list[str]]:
         "node": ["node", "json.js"],
         "python": [sys.executable, "-E", "-c", "pass"],
         "java": ["java", "-cp", ".", "Hello"],
+        "javac": ["javac", "Hello.java"],
     }
     found = {name: command for name, command in commands.items() if shutil.which(command[0])}
     if "rustc" in found:  # rustup's command starts the compiler proper, by another name

@@ -136,6 +136,26 @@ def libraries(*names: str) -> list[str]:
     return sorted({m[0] for n in names for m in re.finditer(rf"/\S*{n}\S*\.so\S*", maps)})
 
 
+def twin(*arguments: str | Path) -> list[int]:
+    """How many fragments of a program are the same, how many different, how many branches lead astray, and
+    how many comparisons there are."""
+    done = subprocess.run(
+        [sys.executable, TWIN, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=2 * TIMEOUT,
+        check=True,
+        env={**os.environ, "PYTHONPATH": f"{TWIN.parents[2]}:{TWIN.parents[1]}"},
+    )
+    told = re.search(
+        r"^(\d+) the same (\d+) different (\d+) astray, (\d+) compared$", done.stdout, re.MULTILINE
+    )
+    assert told is not None
+    if told[2] != "0" or told[3] != "0":
+        print(done.stdout)
+    return [int(number) for number in told.groups()]
+
+
 @pytest.mark.parametrize("of", [8, pytest.param(1, marks=pytest.mark.long(seconds=90))])
 def test_a_shape_says_all_of_libc(of: int) -> None:
     """Each encoding that occurs (one `of` so many, others each time) means what the first one of its shape
@@ -216,18 +236,22 @@ def test_compiled_code_writes_what_the_emitter_writes(command: list[str], tmp_pa
     if command[0] == "gcc":
         needed("gcc", "gcc")
     options, command = (command[:1], command[1:]) if command[0][:2] == "--" else ([], command)
-    done = subprocess.run(
-        [sys.executable, TWIN, *options, tmp_path, *command],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=True,
-        env={**os.environ, "PYTHONPATH": f"{TWIN.parents[2]}:{TWIN.parents[1]}"},
-    )
-    told = re.search(r"^(\d+) the same (\d+) different (\d+) astray$", done.stdout, re.MULTILINE)
-    assert told is not None
-    assert int(told[1]) > 1000
-    assert (int(told[2]), int(told[3])) == (0, 0), done.stdout
+    told = twin(*options, tmp_path, *command)
+    assert told[0] > 1000
+    assert (told[1], told[2]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--intervals"], ["--short"], ["--dropping"], ["--record"], ["--branches"], ["--filter"]],
+    ids=" ".join,
+)
+@pytest.mark.some(2)
+def test_so_it_does_of_code_that_changes(options: list[str], tmp_path: Path) -> None:
+    """Java's, whose fragments compare it on entry."""
+    told = twin(*options, tmp_path, needed("java", "openjdk-17-jdk-headless"), "-version")
+    assert told[3] > 1000
+    assert (told[1], told[2]) == (0, 0)
 
 
 def test_what_is_dropped_stays_counted(tmp_path: Path) -> None:
@@ -277,7 +301,7 @@ def module_of(code: bytes) -> CompiledModule:
     return CompiledModule(text, 1 << 31, image, *made_for, low=False, records=False, filter=None, asks=False)
 
 
-@pytest.mark.parametrize(("readable", "blocks"), [(1 << 16, 2), ((1 << 16) - 1, 0)])
+@pytest.mark.parametrize(("readable", "blocks"), [(1 << 12, 2), ((1 << 12) - 1, 0)])
 def test_code_that_cannot_all_be_read_is_left_to_python(readable: int, blocks: int) -> None:
     """Behind the end of a file that is mapped there is nothing, not zeros: a thread that comes there gets a
     signal."""

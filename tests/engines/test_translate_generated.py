@@ -33,7 +33,7 @@ def test_blocks_of_what_is_gone_are_dropped_once() -> None:
     generated.use(cast("Any", labels))
     addresses = [5 * PAGE - 1, 5 * PAGE, 5 * PAGE, 6 * PAGE + 8, 9 * PAGE - 1, 9 * PAGE]
     for slot, pc in enumerate(addresses):
-        generated.note(pc, slot)
+        generated.note(pc, slot, generated.label(pc))
     labels.replaced(5 * PAGE, 9 * PAGE)
     assert dropped == [5 * PAGE, 6 * PAGE + 8, 9 * PAGE - 1]  # in order, what was noted twice too
     labels.replaced(0, 10 * PAGE)
@@ -47,7 +47,7 @@ def test_what_a_forked_child_gives_up_is_its_own() -> None:
     theirs: list[int] = []
     generated = GeneratedCode(PROCESS, mine.append)
     generated.use(cast("Any", Labels()))
-    generated.note(PAGE, 0)
+    generated.note(PAGE, 0, generated.label(PAGE))
     labels = Labels()
     child = GeneratedCode(PROCESS, theirs.append)
     generated.fork_into(child)

@@ -12,8 +12,14 @@ import numpy.typing as npt
 from livepro.engines.live import Gone
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import (
+    AT,
+    CODE_SIZE,
+    LENGTH,
+    PC,
+    SIZE,
     AllMade,
     Batch,
+    Changing,
     CodeText,
     CompiledCode,
     all_made,
@@ -48,9 +54,10 @@ class Cache:
     A `module` (a stable mapping of a file) has one of its own, whose content can be
     kept under `key`; what could not be put back elsewhere clears the key. It is
     `stale` once the module is remapped, `disturbed` once a fragment has been put out of force;
-    `follower` follows other processes in it. `persisted` is what was put back when it was opened,
-    in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops` are those
-    of all caches of its generation.
+    `follower` follows other processes in it. Code of an `extent` (addresses) is translated into it by
+    compiled code: its module's, whose `text` it is, or what is `changing`. `persisted` is what was put back
+    when it was opened, in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops`
+    are those of all caches of its generation.
     """
 
     def __init__(
@@ -78,7 +85,9 @@ class Cache:
         self.module = module
         self.key = key
         self.stale = self.disturbed = False
+        self.extent = (0, 0) if module is None else (module.start, module.end)
         self.text: CodeText | None = None
+        self.changing: Changing | None = None
         self.compiled: CompiledCode | None = None
         self.batches: list[Batch] = []
         self._made: tuple[int, AllMade | None] = 0, None
@@ -106,6 +115,7 @@ class Cache:
         child.record = self.record.copy()
         child.persisted, child.first_slot, child.first_cell = self.persisted, self.first_slot, self.first_cell
         child.stale, child.disturbed, child.follower = self.stale, self.disturbed, self.follower.copy()
+        child.extent, child.changing = self.extent, self.changing
         child.text, child.batches, child.forked = self.text, self.batches.copy(), len(self.blocks) - self.kept
         if self.compiled is not None:
             child.links = self.record.links_by_target()
@@ -131,6 +141,11 @@ class Cache:
         module = self.module
         return module is not None and module.start <= pc < module.end and not self.stale
 
+    def covers(self, pc: int) -> bool:
+        """Whether compiled code may translate the program's code at `pc` into this cache."""
+        start, end = self.extent
+        return start <= pc < end and not self.stale
+
     def kept_links(self, pc: int) -> Sequence[int]:
         """Where the displacements that lead to `pc` are, as far as they were put back."""
         if self.persisted is None or self.module is None:
@@ -141,24 +156,42 @@ class Cache:
 
     def compiled_links(self, pc: int) -> Sequence[int]:
         """The same, as far as compiled code has made them."""
-        if self.compiled is None or self.module is None:
+        if self.compiled is None or not self.covers(pc):
             return ()
-        return [field + self.base for field in self.compiled.links_to(pc - self.module.start)]
+        return [field + self.base for field in self.compiled.links_to(pc - self.extent[0])]
 
-    def forget_compiled(self) -> None:
-        """Compiled code goes by what is no longer so: what it makes of this module begins anew."""
+    def forget_compiled(self, pc: int) -> None:
+        """The fragment of `pc` is in force no longer. What compiled code makes of a module, which is not
+        expected to change, begins anew."""
         self.disturbed = True
-        if self.compiled is not None:
-            self.links, self.compiled = self.record.links_by_target(), None
-            self.forked = len(self.blocks) - self.kept
+        if self.compiled is None:
+            return
+        if self.module is not None:
+            self.give_up()
+        elif self.covers(pc):
+            self.compiled.forget(pc - self.extent[0], gone=True)
+
+    def know(self, pc: int, start: int) -> None:
+        """The fragment of `pc` at `start` is in force again."""
+        if self.compiled is not None and self.covers(pc):
+            nothing = np.zeros(0, np.int64)
+            self.compiled.take(
+                *(np.array([pc - self.extent[0]]), np.array([start - self.base])),
+                *(nothing, nothing, nothing, nothing, nothing.reshape(0, 2)),
+            )
+
+    def give_up(self) -> None:
+        """Compiled code goes by what is no longer so."""
+        self.links, self.compiled = self.record.links_by_target(), None
+        self.forked = len(self.blocks) - self.kept
 
     def made_within(self, start: int, end: int) -> list[int]:
         """The program's addresses of the blocks that compiled code has made which overlap [start, end)."""
         made = self.made
-        if made is None or self.module is None:
+        if made is None:
             return []
-        pcs = made.blocks[:, 0] + self.module.start
-        found: list[int] = pcs[(pcs < end) & (start < pcs + made.blocks[:, 4])].tolist()
+        pcs = made.blocks[:, PC] + self.extent[0]
+        found: list[int] = pcs[(pcs < end) & (start < pcs + made.blocks[:, CODE_SIZE])].tolist()
         return found
 
     def made_parts(self, row: int) -> tuple[int, bytes, bytes]:
@@ -169,30 +202,29 @@ class Cache:
         known, text = batch_of(self.batches, row)[2], self.text
         if text is None:
             raise Gone
-        return *self.code_of(known), text.steps(int(known[0]), int(known[3]))
+        return *self.code_of(known), text.steps(int(known[AT]), int(known[LENGTH]))
 
     def code_of(self, known: Array) -> tuple[int, bytes]:
         """The address and bytes of a block that compiled code has made, `known` as a row of `Batch.blocks`.
         Raises `Gone` as `made_parts` does."""
-        assert self.module is not None
         text = self.text
         if text is None:
             raise Gone
-        offset, size = int(known[0]), int(known[4])
-        return offset + self.module.start, text.code[offset : offset + size].tobytes()
+        at, size = int(known[AT]), int(known[CODE_SIZE])
+        return int(known[PC]) + self.extent[0], text.code[at : at + size].tobytes()
 
     def codes_of(self, blocks: Array) -> list[bytes]:
         """The bytes of blocks that compiled code has made."""
         assert self.text is not None
-        sizes = blocks[:, 4]
-        return pieces(self.text.code[ranges(blocks[:, 0], sizes)], sizes)
+        sizes = blocks[:, CODE_SIZE]
+        return pieces(self.text.code[ranges(blocks[:, AT], sizes)], sizes)
 
     @property
     def made(self) -> AllMade | None:
         """All that compiled code has made; None if that is nothing."""
-        count = len(self.batches)
-        if self._made[0] != count:
-            self._made = count, all_made(self.batches)
+        known, made = self._made
+        if known != len(self.batches):
+            self._made = len(self.batches), all_made(self.batches[known:], made)
         return self._made[1]
 
     def all_made(self) -> Iterable[tuple[int, int, bytes]]:
@@ -200,8 +232,7 @@ class Cache:
         made = self.made
         if made is None:
             return ()
-        assert self.module is not None
-        pcs = (made.blocks[:, 0] + self.module.start).tolist()
+        pcs = (made.blocks[:, PC] + self.extent[0]).tolist()
         return zip(made.slots.tolist(), pcs, self.codes_of(made.blocks), strict=True)
 
     def steps_made(self) -> list[bytes]:
@@ -210,7 +241,7 @@ class Cache:
         if made is None:
             return []
         assert self.text is not None
-        offsets, lengths, sizes = (made.blocks[:, column].copy() for column in (0, 3, 4))
+        offsets, lengths, sizes = (made.blocks[:, column].copy() for column in (AT, LENGTH, CODE_SIZE))
         return pieces(self.text.steps_of(offsets, lengths, sizes), lengths)
 
     def _bytes_of(self, row: int) -> int:
@@ -218,7 +249,7 @@ class Cache:
         if row < self.kept:
             assert self.persisted is not None
             return int(self.persisted.sizes[row])
-        return int(batch_of(self.batches, row)[2][2])
+        return int(batch_of(self.batches, row)[2][SIZE])
 
     def show(self, synchronise: Callable[[Any, int, int], None]) -> None:
         """Let the processors see what has been added since the last time (`Backend.synchronise`)."""

@@ -23,6 +23,7 @@ from livepro.engines.translate.translator.answering import NewCode
 from livepro.engines.translate.translator.arrivals import Arrivals
 from livepro.engines.translate.translator.backend import Backend, Compiler, Emitter, Reader
 from livepro.engines.translate.translator.building import BlockBuilder
+from livepro.engines.translate.translator.changing import ChangingCode
 from livepro.engines.translate.translator.compiled import CompiledBuilder
 from livepro.engines.translate.translator.liveness import Liveness
 from livepro.engines.translate.translator.tables import TABLE_SIZE, JumpTables
@@ -73,7 +74,7 @@ class CodeCache:
         self.landings = landings = Landings(memory, registry, backend, emitter)
         self.handlers = HandlerEntries(memory, linker, backend)
         self.trust = trust = Trust(generated, backend)
-        self.invalidator = Invalidator(memory, registry, linker, landings, trust, generated)
+        self.invalidator = Invalidator(memory, registry, linker, landings, trust, generated, process)
         self.regions = regions = RegionStops(
             process, memory, registry, linker, trust, backend, region, self.invalidator.forget
         )
@@ -97,6 +98,7 @@ class CodeCache:
             *(process, areas, memory, registry, linker, landings, pending, emitter),
             compiler if region is None else None,
             self._arrivals,
+            ChangingCode(process, memory, registry, generated, trust),
         )
         self.builder = BlockBuilder(
             *(process, text, generated, memory, registry, linker, landings, writer, self.invalidator),
@@ -142,7 +144,7 @@ class CodeCache:
     def close(self) -> None:
         """All has been written down: give up what is large, as the rest waits for the cycle collector."""
         for cache in self.memory.all_caches:
-            cache.compiled = cache.text = None
+            cache.compiled = cache.text = cache.changing = None
 
     def check_tables(self) -> None:
         """Give up the tables that have been changed by threads which were not watched."""

@@ -16,14 +16,20 @@ from livepro.model import Instruction
 Array = npt.NDArray[np.int64]
 
 
+PC, START, SIZE, LENGTH, CODE_SIZE, LIVE, SLOW, AT = range(8)
+"""Of a block the offset in the module, the offset in the cache, the fragment's bytes, instructions, the
+block's bytes, flags live at its end, the offset in the cache of its slow path or 0, the index of the block's
+bytes in `CodeText.code`."""
+
+
 class Batch(NamedTuple):
-    """Rows of a cache that were made by compiled code: the first row and the cell that it counts in (the
-    others follow), their slots (int64), and what they are (int64; columns: offset in the module, offset in
-    the cache, the fragment's bytes, instructions, the block's bytes, flags live at its end, the offset in the
-    cache of its slow path or 0)."""
+    """Rows of a cache that were made by compiled code: the first row, the cells that they count in and their
+    slots (int64), and what they are (int64; columns as above).
+
+    The comparison of a fragment's code has a row of its own, of no instructions, with the same slot."""
 
     row: int
-    cell: int
+    cells: Array
     slots: Array
     blocks: Array
 
@@ -40,22 +46,30 @@ def batch_of(batches: Sequence[Batch], row: int) -> tuple[int, int, Array]:
     """The cell and slot of a block that compiled code has made, and what it is (a row of `Batch.blocks`)."""
     batch = batches[bisect_right(batches, row, key=_row) - 1]
     at = row - batch.row
-    return batch.cell + at, int(batch.slots[at]), batch.blocks[at]
+    return int(batch.cells[at]), int(batch.slots[at]), batch.blocks[at]
+
+
+def comparison_of(batches: Sequence[Batch], row: int) -> int:
+    """The offset in the cache of the comparison of the block in a row."""
+    batch = batches[bisect_right(batches, row, key=_row) - 1]
+    mine = (batch.slots == batch.slots[row - batch.row]) & (batch.blocks[:, LENGTH] == 0)
+    return int(batch.blocks[mine, 1][0])
 
 
 def _row(batch: Batch) -> int:
     return batch.row
 
 
-def all_made(batches: Sequence[Batch]) -> AllMade | None:
-    """All that compiled code has made, in one piece; None if that is nothing."""
-    if not batches:
-        return None
+def all_made(batches: Sequence[Batch], before: AllMade | None) -> AllMade:
+    """All blocks that compiled code has made in some batches, and before, in one piece."""
     blocks = np.concatenate([batch.blocks for batch in batches])
-    counts = np.array([len(batch.blocks) for batch in batches], np.int64)
-    within = np.arange(len(blocks)) - np.repeat(np.cumsum(counts) - counts, counts)
-    rows = np.repeat(np.array([batch.row for batch in batches], np.int64), counts) + within
-    return AllMade(rows, np.concatenate([batch.slots for batch in batches]), blocks)
+    slots = np.concatenate([batch.slots for batch in batches])
+    rows = np.concatenate([np.arange(len(batch.blocks)) + batch.row for batch in batches])
+    made = blocks[:, LENGTH] > 0
+    new = AllMade(rows[made], slots[made], blocks[made])
+    if before is None:
+        return new
+    return AllMade(*(np.concatenate(parts) for parts in zip(before, new, strict=True)))
 
 
 def pieces(data: npt.NDArray[np.uint8], sizes: Array) -> list[bytes]:
@@ -94,6 +108,31 @@ class CodeText(Protocol):
 
     def steps(self, at: int, count: int) -> bytes:
         """The sizes of so many instructions from an offset on."""
+
+
+class KeptCode(CodeText, Protocol):
+    """The code that blocks of code that changes were made from."""
+
+    def add(self, text: CodeText, offsets: Array, sizes: Array) -> Array:
+        """Take the bytes of blocks at these offsets of a `text`. Returns the index of each (int64)."""
+
+
+class ChangingText(CodeText, Protocol):
+    """Code that may change, as it was read last: by whoever translates, anew each time."""
+
+    def forget(self) -> None:
+        """Have all read anew that is wanted from now on."""
+
+    def fill(self, at: int, read: Callable[[int, int], bytes]) -> None:
+        """Read the page that an index is in, and some that follow; `read` (address, bytes) returns what there
+        is."""
+
+
+class Changing(NamedTuple):
+    """Code that may change: as it was read last, and what blocks of it were made from."""
+
+    latest: ChangingText
+    kept: KeptCode
 
 
 class Made(NamedTuple):
@@ -147,6 +186,10 @@ class CompiledCode(Protocol):
 
     def links_to(self, offset: int) -> list[int]:
         """The fields of all branches that are to lead to an offset in the module."""
+
+    def forget(self, offset: int, *, gone: bool) -> None:
+        """The fragment of an offset is in force no longer. While it is `gone`, no other one is made: it may
+        come back."""
 
     def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
         """Begin anew: these offsets are likely to follow (the last return first, the first successor), and

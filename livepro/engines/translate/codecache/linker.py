@@ -120,10 +120,11 @@ class Linker:
             self._memory.patch(cache, field, self._registry.starts[slot])
 
     def publish_outside(self, pcs: Iterable[int]) -> None:
-        """Let the branches of other modules that wait for new fragments lead to them."""
-        if self._links:
+        """Let the branches of other modules that wait for new fragments lead to them, and the fragments that
+        they supersede."""
+        if self._links or self._superseded:
             for pc in pcs:
-                if pc in self._links:
+                if pc in self._links or pc in self._superseded:
                     self.publish(pc)
 
     def publish_restored(self, cache: Cache) -> None:

@@ -6,10 +6,20 @@ counts in, and whether it branches by a table: emitting it once more tells where
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import Array, batch_of
+from livepro.engines.translate.codecache.compiled_code import (
+    LENGTH,
+    LIVE,
+    SIZE,
+    SLOW,
+    START,
+    Array,
+    batch_of,
+    comparison_of,
+)
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.persist.module import PersistedModule
 from livepro.engines.translate.translator.backend import Backend, Emitter, Reader
@@ -33,9 +43,22 @@ class Recaller:
         self._reader = reader
         self._emitter = emitter
 
-    def fragment(self, cache: Cache, row: int) -> Fragment:
-        """The fragment in a row of a cache. Raises RuntimeError if its code gives another one."""
-        return self._put_back(cache, row) if row < cache.kept else self._made(cache, row)
+    def fragment(self, cache: Cache, row: int, block_of: Callable[[int], Fragment]) -> Fragment:
+        """The fragment in a row of a cache; `block_of` knows those of slots. Raises RuntimeError if its code
+        gives another one."""
+        if row < cache.kept:
+            return self._put_back(cache, row)
+        cell, slot, known = batch_of(cache.batches, row)
+        if not known[LENGTH]:
+            block = block_of(slot)
+            assert block.details.aside is not None
+            return Fragment(block.source, slot, cache.base + int(known[START]), block.details.aside)
+        if cache.module is not None:
+            return self.made(cache, cell, slot, known)
+        block = self.made(cache, cell, slot, known, Check.ENTRY)
+        assert block.details.skip is not None
+        block.compares = cache.base + comparison_of(cache.batches, row) - (block.start + block.details.skip)
+        return block
 
     def _put_back(self, cache: Cache, row: int) -> Fragment:
         persisted, module = cache.persisted, cache.module
@@ -56,16 +79,14 @@ class Recaller:
         cold = cache.colds[row] if cache.colds else 0
         return Fragment(source, slot, start, details, cold, cache.first_slot + rank)
 
-    def _made(self, cache: Cache, row: int) -> Fragment:
-        return self.made(cache, *batch_of(cache.batches, row))
-
-    def made(self, cache: Cache, cell: int, slot: int, known: Array) -> Fragment:
+    def made(self, cache: Cache, cell: int, slot: int, known: Array, check: Check = Check.NEVER) -> Fragment:
         """The fragment of `slot` that compiled code has made, and that counts in `cell`; it is `known` as a
-        row of `Batch.blocks`. Raises RuntimeError if its code gives another one."""
+        row of `Batch.blocks`, `check` is how far its code can be trusted. Raises RuntimeError if its code
+        gives another one."""
         pc, code = cache.code_of(known)
-        live, start, size = int(known[5]), cache.base + int(known[1]), int(known[2])
+        live, start, size = int(known[LIVE]), cache.base + int(known[START]), int(known[SIZE])
         source = self._reader.decode(self._backend.text(pc, code), pc)
-        details = self._emitter.emit(source, start, cell, lambda _: live, Check.NEVER)
-        if len(details.code) != size or len(source.facts) != known[3]:
+        details = self._emitter.emit(source, start, cell, lambda _: live, check)
+        if len(details.code) != size or len(source.facts) != known[LENGTH]:
             raise RuntimeError(f"compiled code translates {code.hex()} otherwise")
-        return Fragment(source, slot, start, details, int(known[6]) and int(known[6]) + cache.base)
+        return Fragment(source, slot, start, details, int(known[SLOW]) and int(known[SLOW]) + cache.base)

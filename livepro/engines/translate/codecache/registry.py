@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache, Caches
+from livepro.engines.translate.codecache.compiled_code import LENGTH, PC, START
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.recalling import Recaller, Restored
 from livepro.engines.translate.codecache.stop_reasons import Stop, stops_of
@@ -61,7 +62,7 @@ class BlockRegistry:
         self.slots: dict[int, int] = {}
         self.starts: list[int] = []
         self.mappings: list[Mapping | None] = []
-        self.versions: dict[tuple[int, bytes], Fragment] = {}
+        self.versions: dict[int, dict[bytes, Fragment]] = {}
         self._areas = areas
         self._memory = memory
         self._generated = generated
@@ -82,7 +83,7 @@ class BlockRegistry:
         child.slots = self.slots.copy()
         child.starts = self.starts.copy()
         child.mappings = self.mappings.copy()
-        child.versions = self.versions.copy()
+        child.versions = {pc: versions.copy() for pc, versions in self.versions.items()}
         child.restored = self.restored.copy()
         self._former.fork_into(child._former)
         child._blocks = self._blocks.copy()
@@ -151,11 +152,11 @@ class BlockRegistry:
 
     def recall(self, cache: Cache, row: int) -> Fragment:
         """Look into a fragment that was put back, or that compiled code has made."""
-        block = cache.blocks[row] = self._recaller.fragment(cache, row)
+        block = cache.blocks[row] = self._recaller.fragment(cache, row, self.block)
         known = self._blocks[block.own]
         if known is None or (isinstance(known, int) and self.starts[block.own] == block.start):
             self._blocks[block.own] = block
-        self.note_stops(cache, block, Check.NEVER)
+        self.note_stops(cache, block, Check.NEVER if block.details.aside is None else Check.ENTRY)
         return block
 
     def unentered(self, cache: Cache, known: npt.NDArray[np.int64]) -> Fragment:
@@ -246,14 +247,13 @@ class BlockRegistry:
         self.mappings.append(mapping)
         self._blocks.append(block)
 
-    def enter_compiled(self, cache: Cache, blocks: Array) -> Array:
-        """Enter blocks of a module's cache that compiled code has made (rows of `Batch.blocks`), which count
-        in the next cells; returns their slots. What they are is looked into when somebody asks, but for how
-        many instructions they have."""
-        module, first = cache.module, len(self.starts)
-        assert module is not None
-        pcs = (blocks[:, 0] + module.start).tolist()
-        starts, lengths = (blocks[:, 1] + cache.base).tolist(), blocks[:, 3].tolist()
+    def enter_compiled(self, cache: Cache, blocks: Array, mappings: Sequence[Mapping | None]) -> Array:
+        """Enter blocks of these mappings that compiled code has made (rows of `Batch.blocks`), which count in
+        the next cells; returns their slots. What they are is looked into when somebody asks, but for how many
+        instructions they have."""
+        first = len(self.starts)
+        pcs = (blocks[:, PC] + cache.extent[0]).tolist()
+        starts, lengths = (blocks[:, START] + cache.base).tolist(), blocks[:, LENGTH].tolist()
         slots: Sequence[int] = range(first, first + len(blocks))
         if self._former:
             slots = self._slots_again(cache, blocks, pcs)
@@ -263,22 +263,21 @@ class BlockRegistry:
         self.slots.update(zip(pcs, slots, strict=True))
         if not self._former:
             self.starts += starts
-            self.mappings += [module] * len(starts)
+            self.mappings += mappings
             self._blocks += lengths
             return np.array(slots, np.int64)
-        for slot, start, length in zip(slots, starts, lengths, strict=True):
+        for slot, start, length, mapping in zip(slots, starts, lengths, mappings, strict=True):
             if slot < len(self.starts):
-                self.starts[slot], self.mappings[slot], self._blocks[slot] = start, module, length
+                self.starts[slot], self.mappings[slot], self._blocks[slot] = start, mapping, length
             else:
                 self.starts.append(start)
-                self.mappings.append(module)
+                self.mappings.append(mapping)
                 self._blocks.append(length)
         return np.array(slots, np.int64)
 
     def _slots_again(self, cache: Cache, blocks: Array, pcs: list[int]) -> list[int]:
         """The slots of blocks that compiled code has made: those that they had before a flush, else new
         ones."""
-        assert cache.module is not None
         new, slots = len(self.starts), []
         for slot in self._former.slots(pcs, cache.codes_of(blocks), cache.module):
             if slot is None or self.cells.of(slot) is not None:
@@ -391,7 +390,7 @@ class BlockRegistry:
         """Remember what the stops in a copy are for."""
         cache.stops.update(self.stops_in(block))
         if check is not Check.NEVER and block.own == block.slot:  # the first copy leads to the others
-            self.versions[block.source.pc, block.source.code] = block
+            self.versions.setdefault(block.source.pc, {})[block.source.code] = block
 
 
 def _length(block: Fragment | EvictedBlock | int) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from livepro.engines.recording import BlockStore
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import pieces
+from livepro.engines.translate.codecache.compiled_code import AT, CODE_SIZE, LENGTH, PC, pieces
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.isa.kinds import Kinds, dump, parse
 from livepro.model.arrays import ranges
@@ -49,7 +49,7 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
     missing = np.ones(len(slots), bool)
     for cache in caches:
         made = cache.made
-        if made is None or cache.text is None or cache.module is None:
+        if made is None or cache.text is None:
             continue
         kind_of = kind_of or Kinds(cache.text.describe)
         places = np.flatnonzero(unlooked)
@@ -58,10 +58,10 @@ def _append(store: BlockStore, blocks: BlockRegistry, caches: Sequence[Cache], s
         mine = made.slots[order[at]] == slots[places]
         places, rows = places[mine], made.blocks[order[at[mine]]]
         missing[places] = unlooked[places] = False  # (another generation may have it, too)
-        offsets, lengths, sizes = (rows[:, column].copy() for column in (0, 3, 4))
-        told = cache.text.instructions(offsets, lengths, sizes, kind_of)
+        offsets, at, lengths, sizes = (rows[:, column].copy() for column in (PC, AT, LENGTH, CODE_SIZE))
+        told = cache.text.instructions(at, lengths, sizes, kind_of)
         steps, code = pieces(told.steps, lengths), pieces(told.code, sizes)
-        parts.append(_Part(places, offsets + cache.module.start, code, steps, lengths, told.kinds))
+        parts.append(_Part(places, offsets + cache.extent[0], code, steps, lengths, told.kinds))
     assert kind_of is not None
     rest = np.flatnonzero(missing)
     looked = [blocks.parts(slot) for slot in slots[rest].tolist()]

@@ -55,9 +55,8 @@ class GeneratedCode:
         name = self._name(pc)
         return CodeLabel(Origin.GENERATED, 0, name) if name else None
 
-    def note(self, pc: int, slot: int) -> None:
-        """A block of generated code has been translated; `slot` counts it."""
-        label = self.label(pc)
+    def note(self, pc: int, slot: int, label: CodeLabel | None) -> None:
+        """A block of generated code that has this label has been translated; `slot` counts it."""
         self._pages.setdefault(pc >> _PAGE_SHIFT, set()).add(pc)
         if label is None:
             self._unknown[slot] = pc

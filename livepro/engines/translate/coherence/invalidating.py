@@ -16,6 +16,7 @@ from livepro.engines.translate.codecache.stop_reasons import SupersededStop
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.coherence.trust import Trust
 from livepro.engines.translate.translator.source import SourceBlock
+from livepro.tracee import TracedProcess
 
 
 class Invalidator:
@@ -29,7 +30,9 @@ class Invalidator:
         landings: Landings,
         trust: Trust,
         generated: GeneratedCode,
+        process: TracedProcess,
     ) -> None:
+        self._process = process
         self._memory = memory
         self._registry = registry
         self._linker = linker
@@ -54,6 +57,9 @@ class Invalidator:
                         self.forget(pc + module.start)
             else:
                 continue
+            if module is None:
+                for pc in cache.made_within(start, end):
+                    self.forget(pc)
             for block in within:
                 if block is not None and block.source.pc < end and start < block.source.end:
                     self.forget(block.source.pc)
@@ -65,18 +71,28 @@ class Invalidator:
         if slot is None:
             return
         self._landings.withdraw(pc)
-        self._memory.cache_at(registry.starts[slot]).forget_compiled()
-        block = registry.known(slot)
+        cache = self._memory.cache_at(registry.starts[slot])
+        cache.forget_compiled(pc)
+        # (Of code that may change a thread may come back to earlier fragments.)
+        block = registry.known(slot) if cache.module is not None else registry.block(slot)
         for start in (registry.starts[slot], *registry.further_starts(slot)):
             self._trust.leave_alone(start)
             self._memory.stop_entries(start, SupersededStop(pc))
         if block is not None and block.details.skip is not None:
             self._linker.supersede(block)
 
+    def earlier(self, pc: int) -> SourceBlock | None:
+        """What an earlier fragment of `pc` was made from, if that is there again."""
+        for block in self._registry.versions.get(pc, {}).values():
+            code = block.source.code
+            if self._process.memory.read(pc, len(code)) == code:
+                return block.source
+        return None
+
     def revive(self, source: SourceBlock) -> Fragment | None:
         """Put an earlier fragment of the same bytes back in force; None if there is none."""
         registry = self._registry
-        block = registry.versions.get((source.pc, source.code))
+        block = registry.versions.get(source.pc, {}).get(source.code)
         if block is None or self._generated.labels.get(block.slot) != self._generated.label(source.pc):
             return None
         if block.details.skip is not None:
@@ -84,5 +100,6 @@ class Invalidator:
         self._memory.let_in(block)
         self._trust.revive(block.start)
         registry.slots[source.pc] = block.slot
+        self._memory.cache_at(block.start).know(source.pc, block.start)
         self._linker.publish(source.pc)
         return block

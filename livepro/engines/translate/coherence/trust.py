@@ -29,17 +29,33 @@ class Trust:
         """Have a fragment of generated code, which counts in `cell`, trusted when that pays, if nobody else
         can write to that code."""
         skip, source = block.details.skip, block.source
-        if skip is None or mapping is None or mapping.shared or mapping.inode:
+        if skip is not None:
+            branch = block.start + skip + 4 - len(self._backend.jump)
+            self.offer_made(cache, block.start, branch, (source.pc, source.code), block.slot, cell, mapping)
+
+    def offer_made(
+        self,
+        cache: Cache,
+        start: int,
+        branch: int,
+        made_from: tuple[int, bytes],
+        slot: int,
+        cell: int,
+        mapping: Mapping | None,
+    ) -> None:
+        """The same for the fragment of `slot` at `start`, which was `made_from` these bytes at an address of
+        the program, and where a `branch` leads to the comparison."""
+        if mapping is None or mapping.shared or mapping.inode:
             return
-        jump, nothing = self._backend.jump, self._backend.nothing
-        branch = block.start + skip + 4 - len(jump) - cache.base
+        nothing = self._backend.nothing
+        branch -= cache.base
         at = branch & -WORD
         comparing = bytes(cache.map[at : at + WORD])
         trusting = comparing[: branch - at] + nothing + comparing[branch - at + len(nothing) :]
         words = int.from_bytes(comparing, sys.byteorder), int.from_bytes(trusting, sys.byteorder)
-        label, extent = self._generated.labels.get(block.slot), (mapping.start, mapping.end)
+        label, extent = self._generated.labels.get(slot), (mapping.start, mapping.end)
         labelled = label is not None and label.origin != Origin.GENERATED
-        copy = Checked(block.start, source.pc, source.code, cell, cache.map, at, *words, extent, labelled)
+        copy = Checked(start, *made_from, cell, cache.map, at, *words, extent, labelled)
         if self.guard is None:
             self.waiting[copy.start] = copy
         else:

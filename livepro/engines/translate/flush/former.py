@@ -41,7 +41,9 @@ class FormerSlots:
         label = self._generated.label(pc) if generated else None
         return self._slots.get((pc, code, *located(pc, mapping), label))
 
-    def slots(self, pcs: Sequence[int], codes: Sequence[bytes], module: Mapping) -> list[int | None]:
-        """The same for blocks of a module."""
+    def slots(self, pcs: Sequence[int], codes: Sequence[bytes], module: Mapping | None) -> list[int | None]:
+        """The same for blocks of a module, or (None) of code that may change."""
         find = self._slots.get
+        if module is None:
+            return [self.slot(pc, code) for pc, code in zip(pcs, codes, strict=True)]
         return [find((pc, code, *located(pc, module), None)) for pc, code in zip(pcs, codes, strict=True)]

@@ -45,7 +45,7 @@ def gather(cache: Cache, kind_of: Kinds) -> Gathered:
     if made is not None:
         here = made.rows - cache.kept
         own[here] = counted[here] = made.slots
-        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here], slow = made.blocks.T
+        offsets, begins, sizes[here], lengths[here], code_sizes[here], live[here], slow, _ = made.blocks.T
         colds[here] = np.where(slow == 0, 0, slow + cache.base)
         pcs[here], starts[here] = offsets + module.start, begins + cache.base
     looked = [(row, block) for row, block in enumerate(rows) if block is not None]

@@ -28,6 +28,10 @@ class Record:
         self._landed: list[Array] = []
         self._landing = 0, 0
 
+    def begin(self, start: int) -> None:
+        """What compiled code makes is of code that begins at an address."""
+        self._begins = self._begins[0], start
+
     def made(self, fields: Array, links: Array) -> None:
         """Compiled code has made these fields (kind, position) and links (field, target)."""
         self._made.append((fields, links))

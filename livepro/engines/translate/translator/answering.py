@@ -9,14 +9,19 @@ import numpy as np
 
 from livepro.engines.translate.codecache.arenas import CacheMemory
 from livepro.engines.translate.codecache.cache import Cache
-from livepro.engines.translate.codecache.compiled_code import Answers, CompiledCode, Reached, Standing
+from livepro.engines.translate.codecache.compiled_code import (
+    SLOW,
+    START,
+    Answers,
+    CompiledCode,
+    Reached,
+    Standing,
+)
 from livepro.engines.translate.codecache.fragment import Fragment
 from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.codecache.stop_reasons import Stop
 from livepro.engines.translate.translator.backend import Compiler, Emitter
 from livepro.engines.translate.translator.compiled import CompiledBuilder
-
-_START, _SLOW = 1, 6  # columns of `Batch.blocks`
 
 
 class Answered(NamedTuple):
@@ -114,7 +119,7 @@ class NewCode:
         for cache, compiled in self._ready:
             if cache.first <= address < cache.end:
                 rows, offset = compiled.latest[0], address - cache.base
-                for column in (_START, _SLOW):
+                for column in (START, SLOW):
                     before = rows[(rows[:, column] > 0) & (rows[:, column] <= offset)]
                     if len(before):
                         block = self._registry.unentered(cache, before[np.argmax(before[:, column])])

@@ -205,9 +205,15 @@ class Compiler(Protocol):
     def text(self, start: int, size: int) -> Any:
         """The code of a module, to be read when it is wanted."""
 
-    def module(self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool) -> Any:
+    def changing(self, start: int, size: int) -> tuple[Any, Any]:
+        """The code of a range of addresses that may change, to be read again and again, and what keeps the
+        code that blocks are made from (`compiled_code.KeptCode`)."""
+
+    def module(
+        self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool, checks: bool = False
+    ) -> Any:
         """What translates a module's code into a cache at address `base`, whose memory `image` (uint8) is.
-        `low`: it may branch by jump tables."""
+        `low`: it may branch by jump tables; `checks`: it may change, fragments compare it."""
 
 
 class Backend(Protocol):

@@ -99,7 +99,7 @@ class BlockBuilder:
             target = pending.urgent.pop()
             if target not in slots:
                 self._make(target, False, likely=False)
-        self.follow(self._memory.caches.of_module(pc), eager)
+        self.follow(self._memory.caches.of_module(pc) or self._memory.cache_for(pc), eager)
         return self._registry.starts[slot]
 
     def follow(self, cache: Cache | None, eager: int) -> None:
@@ -150,6 +150,9 @@ class BlockBuilder:
         """Have the block at `pc` translated, by compiled code if it is plain (and then with so many likely
         successors); False where there is none."""
         cache = self._memory.cache_for(pc)
+        earlier = self._invalidator.earlier(pc)
+        if earlier is not None and self._invalidator.revive(earlier) is not None:
+            return True
         if cache is not None and self._compiled.translate(
             cache, pc, lands=landing, likely=likely, eager=eager
         ):
@@ -192,7 +195,7 @@ class BlockBuilder:
     def _lay_out(self, cache: Cache, at: int, source: SourceBlock) -> list[Fragment]:
         """Write the fragment of a block at `at` in `cache`, and behind it those that it falls through to."""
         # Of a module that compiled code translates only what is left to this here.
-        most = _CHAIN if cache.compiled is None else 1
+        most = _CHAIN if cache.compiled is None or not cache.covers(source.pc) else 1
         block = self._place(cache, at, source)
         chain = [block]
         while (follows := block.details.falls) is not None:
@@ -257,7 +260,7 @@ class BlockBuilder:
         elif owed is None or registry.is_former(slot):
             registry.enter_again(slot, block)
         if self._check is Check.ENTRY:
-            self._generated.note(pc, slot)
+            self._generated.note(pc, slot, self._generated.label(pc))
         if owed is None:
             registry.slots[pc] = slot
             if self._regions.armed(pc):

@@ -9,6 +9,7 @@ from livepro.engines.translate.translator.backend import Emitter
 
 if TYPE_CHECKING:
     from livepro.engines.translate.translator.x86_64.compiled.answering.server import StopServer
+    from livepro.engines.translate.translator.x86_64.compiled.changing import ChangingText, CodeOfBlocks
     from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
     from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 
@@ -103,7 +104,16 @@ class Compiler:
         assert self._shapes is not None
         return Text(start, size, self._shapes)
 
-    def module(self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool) -> CompiledModule:
+    def changing(self, start: int, size: int) -> tuple[ChangingText, CodeOfBlocks]:
+        """See `Compiler`."""
+        from livepro.engines.translate.translator.x86_64.compiled.changing import ChangingText, CodeOfBlocks
+
+        assert self._shapes is not None
+        return ChangingText(start, size, self._shapes), CodeOfBlocks(self._shapes)
+
+    def module(
+        self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool, checks: bool = False
+    ) -> CompiledModule:
         """See `Compiler`."""
         from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule
         from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
@@ -119,4 +129,5 @@ class Compiler:
             filter=emitter.filter,
             asks=emitter.asks,
             charges=emitter.charges,
+            checks=checks,
         )

@@ -25,7 +25,7 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding impor
     shape,
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import translate
-from livepro.engines.translate.translator.x86_64.compiled.kernels.index import links_to, rehash, take
+from livepro.engines.translate.translator.x86_64.compiled.kernels.index import forget, links_to, rehash, take
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import enter as enter_landings
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import publish
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import tell
@@ -79,6 +79,7 @@ _FUNCTIONS = {
     "translate": translate,
     "take": take,
     "links_to": links_to,
+    "forget": forget,
     "rehash": rehash,
     "enter": enter_landings,
     "publish": publish,

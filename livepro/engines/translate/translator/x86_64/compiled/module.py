@@ -20,6 +20,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     MOST,
     READ,
     REFUSED,
+    ROOM_COMPARED,
     ROOM_FILTERED,
     ROOM_PLAIN,
     ROOM_RECORDED,
@@ -32,13 +33,13 @@ from livepro.model.arrays import ranges
 
 Array = npt.NDArray[np.int64]
 
-_WINDOW = 1 << WINDOW_SHIFT
+_WINDOW = 1 << 16  # bytes of code that are read at once
 _NEW = 8192  # entries and links that there is room for, at least
 _ROWS, _FIELDS, _STUBS, _LANDINGS, _STACK, _NEEDS = 4096, 1 << 15, 8192, 2048, 4096, 512
 
 
 class Text:
-    """A module's code, as far as it has been read: `code` (uint8) and which windows are `present` (uint8).
+    """A module's code, as far as it has been read: `code` (uint8) and which pages are `present` (uint8).
     `read` reads the program's memory."""
 
     def __init__(self, start: int, size: int, shapes: ShapeTable) -> None:
@@ -113,14 +114,16 @@ class Text:
         size = min(_WINDOW, len(self.code) - begin)
         data = read(self.start + begin, size)
         self.code[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
-        self.present[at >> WINDOW_SHIFT] = READ if len(data) == size else REFUSED
+        first, pages = begin >> WINDOW_SHIFT, size + (1 << WINDOW_SHIFT) - 1 >> WINDOW_SHIFT
+        self.present[first : first + pages] = REFUSED
+        self.present[first : first + (pages if len(data) == size else len(data) >> WINDOW_SHIFT)] = READ
 
 
 class CompiledModule:
     """Translates one module's code. `image` is the cache's memory, which begins at address `base`; `low` says
     that code may branch by jump tables, `records` that executions of blocks are recorded, with `addresses`
     or without, `filter` what of that is left out, `asks` that blocks are given allowances,
-    `charges` that each execution takes a block's length from a budget."""
+    `charges` that each execution takes a block's length from a budget, `checks` that the code may change."""
 
     def __init__(
         self,
@@ -136,6 +139,7 @@ class CompiledModule:
         asks: bool,
         charges: bool = False,
         addresses: bool = True,
+        checks: bool = False,
     ) -> None:
         self._text = text
         self._image = image
@@ -149,6 +153,7 @@ class CompiledModule:
         self._state[tables.SIZE], self._state[tables.LOW] = len(text.code), low
         self._state[tables.RECORDS], self._state[tables.ASKS] = records, asks
         self._state[tables.ADDRESSES], self._state[tables.CHARGES] = addresses, charges
+        self._state[tables.CHECKS] = checks
         self._state[tables.ROOM] = ROOM_RECORDED if records else ROOM_PLAIN
         if filter is not None:
             self._state[tables.FILTERS], self._state[tables.ROOM] = True, ROOM_FILTERED
@@ -156,6 +161,7 @@ class CompiledModule:
                 *(filter.data.line, filter.data.mask),
                 *(filter.code.line, filter.code.mask),
             )
+        self._state[tables.ROOM] += ROOM_COMPARED if checks else 0
         text.shapes.records |= records or filter is not None
         self._places = np.zeros((tables.MOST_WORDS + MOST + 32, tables.PLACE_COLUMNS), np.int64)
         self._moved = np.zeros(16, np.int64)
@@ -203,6 +209,11 @@ class CompiledModule:
             field, _, follow = self._links[follow - 1].tolist()
             found.append(field)
         return found
+
+    def forget(self, offset: int, *, gone: bool) -> None:
+        """See `CompiledCode`."""
+        self._make_room(1, 0)
+        self._kernels.forget(self._state, self._keys, self._index, offset, int(gone))
 
     def _make_room(self, entries: int, links: int) -> None:
         state = self._state

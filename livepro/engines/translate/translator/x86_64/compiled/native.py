@@ -18,6 +18,7 @@ SPECIFICATIONS = {
     ),
     "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64.2 n",
     "links_to": "i64 i64 i32.2 n",
+    "forget": "i64 i64 i32.2 n n",
     "rehash": "i64 i64 i32.2 i64 i32.2",
     "enter": "i64 u8 u64 u64 i64 n i64.2 n n i64.2",
     "publish": "i32 i64.2 n",

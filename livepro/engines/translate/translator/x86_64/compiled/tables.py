@@ -8,10 +8,10 @@ LONGEST = 15
 """Bytes of an instruction (SDM vol. 2, 2.3.11)."""
 MOST = 512
 """Bytes of a block: longer ones may not fit into one fragment and are left to Python."""
-WINDOW_SHIFT = 16
-"""Code is read in windows of 64 KiB."""
+WINDOW_SHIFT = 12
+"""Of each page of code is known whether it has been read: rights are by pages."""
 READ, REFUSED = 1, 2
-"""What is `present` of a window: all of it, or not all can be read, as behind the end of a file (0: not asked
+"""What is `present` of a page: all of it, or not all can be read, as behind the end of a file (0: not asked
 for yet)."""
 
 # What there is of a shape, by column of `facts`.
@@ -77,31 +77,36 @@ ENTERED, ELSEWHERE = 40, 41
 lead there is in another cache."""
 CHARGES = 42
 """Not 0 where each execution of a block takes its length from a budget."""
-STATE_SIZE = 43
+CHECKS = 43
+"""Not 0 where code may change: fragments compare it with what they were made from when they are entered."""
+STATE_SIZE = 44
 
 CHAIN = 6
 """Blocks laid out in a row (as many as `building` lays out)."""
 ROOM_PLAIN, ROOM_RECORDED, ROOM_FILTERED = CHAIN * 2048, CHAIN * 10240, CHAIN * 10240
+ROOM_COMPARED = CHAIN * 2560
 """Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
 `MOST_WORDS` words of a record, which take 82 each, and 27 for each instruction that needs the register that
-is lent, or accesses that are filtered, which take 132, and a slow path of 140."""
+is lent, or accesses that are filtered, which take 132, and a slow path of 140. To compare them takes 27 bytes
+for each 8 more, and 100."""
 
 FIELDS_OF_BLOCK = 5 * 64 + 4 * 16 + 8
 """Fields of a block, at most: five of each access, four of each line that is fetched."""
 
 # -- `rows`, by column: what became of a block
 
-PC, START, BYTES_OF, LENGTH, CODE, LIVE, SLOW, ROW_COLUMNS = range(8)
+PC, START, BYTES_OF, LENGTH, CODE, LIVE, SLOW, AT, ROW_COLUMNS = range(9)
 """Its offset in the module; its fragment's offset in the cache, and bytes; its instructions, its bytes, the
 flags that were found live at its end; the offset in the cache of where it asks for an allowance (0:
-nowhere)."""
+nowhere); the index of its bytes. (A row of no instructions is the comparison of a block's code.)"""
 
 # -- the index of the module's addresses, by column
 
-FRAGMENT, STUB, LINK, FLAGS, LANDED, INDEX_COLUMNS = range(6)
+FRAGMENT, STUB, LINK, FLAGS, LANDED, GONE, INDEX_COLUMNS = range(7)
 """Offsets in the cache of the fragment and of the stub for it (0: none); the first link that leads there,
 plus 1; the flags it may read, plus 1 (0: not known yet); the offset in the cache of its landing (0: the
-lookup table does not have it)."""
+lookup table does not have it); whether it has had a fragment that is no longer in force: further ones are
+left to Python."""
 
 # -- `pieces`, by number
 
@@ -123,7 +128,9 @@ KEEP_FLAGS, FLAGS_BACK = FULL + 11, FULL + 12
 """Save flags, and give them back, where a block is counted."""
 CHARGE, CHARGE_MANY, STOP_IF_SPENT = range(FULL + 13, FULL + 16)
 """Take a block's length from the budget, of one byte or of four; stop if that makes it negative."""
-PADDING = FULL + 16
+COMPARE = FULL + 16
+"""Compare 1, 2, 4 or 8 bytes of the program's with what they were."""
+PADDING = COMPARE + 4
 """For each number of bytes up to 3."""
 PIECES = PADDING + 4
 

@@ -55,6 +55,7 @@ def pieces(lookup: bytes, landing: Landing) -> tuple[np.ndarray, np.ndarray]:
         *(counter.SAVE_FLAGS, counter.GIVE_FLAGS_BACK),
         *(encode.subtract_area(layout.BUDGET, 0), encode.subtract_area(layout.BUDGET, MANY)),
         encode.JUMP_INTO_NOP + encode.STOP_IN_NOP,
+        *(encode.compare(1 << power, 0, 0) for power in range(4)),
         *NOPS,
     ]
     bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -17,7 +17,12 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.counting impor
     place_counter,
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
-from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import NOWHERE, emit, pad
+from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import (
+    NOWHERE,
+    emit,
+    pad,
+    put_aside,
+)
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
 from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
@@ -25,12 +30,14 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.recording impo
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ASKS,
+    AT,
     BRANCH,
     BYTES,
     BYTES_OF,
     CALL,
     CELL,
     CHAIN,
+    CHECKS,
     CODE,
     COLD,
     FIELDS,
@@ -38,6 +45,7 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     FINE,
     FLAGS,
     FRAGMENT,
+    GONE,
     HEAD,
     HOT,
     HOT_END,
@@ -131,6 +139,8 @@ def prepare(
     elif kind == INDIRECT_JUMP and state[LOW] and n >= 3 and text[end - 1] >= 0xC0:
         return PYTHON, n, 0, 0, 0  # it may branch by a table
     state[PLACES] = -1
+    if state[CHECKS] and index[entry_of(state, keys, pc), GONE]:
+        return PYTHON, n, 0, 0, 0
     if state[RECORDS]:
         status = plan(state, text, pc, offsets, shapes, n, facts, recorded, places, moved, needs, counts)
         return status, n, AT_BEGIN, DEAD, 0
@@ -267,7 +277,7 @@ def lay_out(
         if state[ASKS]:
             made[row, SLOW] = ask(state, image, pieces, bounds, fields, cell)
         made[row, PC], made[row, START], made[row, BYTES_OF] = block, start, end - start
-        made[row, LENGTH], made[row, CODE], made[row, LIVE] = n, offsets[n], live
+        made[row, LENGTH], made[row, CODE], made[row, LIVE], made[row, AT] = n, offsets[n], live, block
         state[ROWS] = row + 1
         state[CELL] = cell + 1
         at = end
@@ -292,9 +302,12 @@ def lay_out(
         at = pad(state, image, at, 1, pieces, bounds)
         at = put(image, at, pieces, bounds, JUMP_PIECE)
         link(state, image, at - 4, falls, keys, index, links, stubs, successors)
+    last = state[ROWS]
+    if state[CHECKS]:
+        at = put_aside(state, image, at, text, first_row, made, pieces, bounds)
     state[BYTES] += at - begin
     state[HOT] = at
-    for row in range(first_row, state[ROWS]):
+    for row in range(first_row, last):
         follow = index[entry_of(state, keys, made[row, PC]), LINK]
         while follow:
             n = state[PATCHES]

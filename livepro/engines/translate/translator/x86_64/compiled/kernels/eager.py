@@ -151,7 +151,7 @@ def has_room(state, keys, links, made, fields, stubs, landings):
     return (
         state[ENTRIES] * 2 + 64 < len(keys)
         and waiting + 32 < len(links)
-        and state[ROWS] + CHAIN < len(made)
+        and state[ROWS] + 2 * CHAIN < len(made)
         and state[FIELDS] + CHAIN * FIELDS_OF_BLOCK < len(fields)
         and state[STUBS] + 32 < len(stubs)
         and state[LANDINGS] + 2 < len(landings)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.translator.emitted import Field
+from livepro.engines.translate.translator.x86_64 import encode
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.counting import (
     IN_LOOKUP,
@@ -38,24 +39,34 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ADJUST_RSP,
     ASKS,
+    AT,
     BASE,
     BRANCH,
     BYTES,
+    BYTES_OF,
     CALL,
     CHARGES,
+    CHECKS,
+    CODE,
     COLD,
+    COMPARE,
     COUNTED,
     FILTERS,
     FIXED_BELOW,
     HEAD,
     INDIRECT_CALL,
     JUMP,
+    JUMP_PIECE,
     KIND,
+    LENGTH,
+    LIVE,
+    LOAD_RAX,
     LOAD_RCX,
     LOOKUP,
     MODULE,
     OF,
     PADDING,
+    PC,
     PLACES,
     PLAIN,
     POP_RAX,
@@ -63,9 +74,12 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PUSH_AT,
     RELATIVE,
     RETURN,
+    ROWS,
     SAVE_RAX,
     SAVE_RCX,
     SITE,
+    SLOW,
+    START,
     UNDER_STACK,
 )
 
@@ -74,6 +88,13 @@ _OUT, _CELL, _SLOT, _DATA, _ADDRESS, _FIXED = (
 )
 _COUNTERS = layout.COUNTERS
 _REACH = 1 << 31
+_NO_PREFIX = encode.NO_PREFIX[0]
+_MARK = 0x0123_4567_89AB_CDEF
+_COMPARED = encode.compare(8, 0, -_MARK).index(_MARK.to_bytes(8, "little"))
+_COMPARED_AT = tuple(
+    encode.compare(1 << power, _MARK, 0).index(_MARK.to_bytes(8, "little")) for power in range(4)
+)
+"""Where what is compared is in an instruction that does, and its address."""
 
 NOWHERE = -(1 << 62)
 """No offset in a module."""
@@ -188,6 +209,59 @@ def pad(state, image, at, before, pieces, bounds):
     return put(image, at, pieces, bounds, PADDING + (-(state[BASE] + at + before) & 3))
 
 
+@kernel
+def jump_to_comparison(state, image, at, pieces, bounds):
+    """Write the jump, in an aligned word, that leads to where a fragment compares its code; returns the index
+    behind it (see `Emitter.emit`)."""
+    while state[BASE] + at & 7:
+        image[at] = _NO_PREFIX
+        at += 1
+    return put(image, at, pieces, bounds, JUMP_PIECE)
+
+
+@kernel
+def compare(state, image, at, text, begin, size, pieces, bounds):
+    """Stop if the program's bytes from an offset on are not those copied (see `Emitter._compare_source`)."""
+    at = put(image, at, pieces, bounds, SAVE_RAX)
+    at = put(image, at, pieces, bounds, SAVE_RCX)
+    i = 0
+    while i < size:
+        address, power = state[MODULE] + begin + i, 3
+        while (1 << power) > size - i or address & (1 << power) - 1:
+            power -= 1
+        value = 0
+        for j in range(1 << power):
+            value |= int(text[begin + i + j]) << 8 * j
+        start = at
+        at = put(image, at, pieces, bounds, COMPARE + power)
+        write_64(image, start + _COMPARED, -value)
+        write_64(image, start + _COMPARED_AT[power], address)
+        i += 1 << power
+    at = put(image, at, pieces, bounds, LOAD_RCX)
+    return put(image, at, pieces, bounds, LOAD_RAX)
+
+
+@kernel
+def put_aside(state, image, at, text, first, made, pieces, bounds):
+    """Write the comparisons of the blocks from a row on, and let their fragments lead there; each has a row
+    of its own. Returns the index behind."""
+    last = state[ROWS]
+    for row in range(first, last):
+        begin, start = made[row, PC], at
+        behind = made[row, START]
+        behind += (-(state[BASE] + behind) & 7) + 5
+        at = compare(state, image, at, text, begin, made[row, CODE], pieces, bounds)
+        at = put(image, at, pieces, bounds, JUMP_PIECE)
+        write_32(image, at - 4, behind - at)
+        write_32(image, behind - 4, start - behind)
+        n = state[ROWS]
+        made[n, PC], made[n, START], made[n, BYTES_OF] = begin, start, at - start
+        made[n, LENGTH], made[n, CODE], made[n, LIVE] = 0, made[row, CODE], 0
+        made[n, SLOW], made[n, AT] = state[COLD], made[row, AT]
+        state[ROWS] = n + 1
+    return at
+
+
 @within
 def emit(
     state,
@@ -214,6 +288,8 @@ def emit(
     (`NOWHERE`), and the return address that it has pushed (-1: none)."""
     field, leads, falls, returns = -1, NOWHERE, NOWHERE, -1
     recorded, told, cell = state[PLACES], 0, _COUNTERS + slot * 8
+    if state[CHECKS]:
+        at = jump_to_comparison(state, image, at, pieces, bounds)
     if state[FILTERS]:
         state[COLD] += 1  # a thread that has run into a stop is right behind it, and not in a slow path
     elif recorded >= 0:

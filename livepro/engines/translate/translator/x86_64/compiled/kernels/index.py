@@ -9,7 +9,9 @@ import numpy as np
 from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ENTRIES,
+    FLAGS,
     FRAGMENT,
+    GONE,
     INDEX_COLUMNS,
     LANDED,
     LINK,
@@ -75,6 +77,14 @@ def take(state, keys, index, links, pcs, fragments, fields, targets, stub_target
         index[entry_of(state, keys, stub_targets[i]), STUB] = stubs[i]
     for i in range(len(landed)):
         index[entry_of(state, keys, landed[i, 0]), LANDED] = landed[i, 1]
+
+
+@kernel
+def forget(state, keys, index, offset, gone):
+    """The fragment of an offset is in force no longer, nor is what is known of the code there; while it is
+    `gone`, no other one is made."""
+    at = entry_of(state, keys, offset)
+    index[at, FRAGMENT], index[at, FLAGS], index[at, GONE] = 0, 0, gone
 
 
 @kernel
