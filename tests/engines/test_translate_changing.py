@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,9 @@ if platform.machine() != "x86_64":
     pytest.skip("blocks are translated in Python there", allow_module_level=True)
 
 from engines.compiled_shapes import shapes_of_none
+from engines.observed import observe
 
+from fixtures import Builder
 from livepro.engines.translate.translator.changing import ChangingCode
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled import tables
@@ -134,3 +137,14 @@ def test_what_is_gone_is_left_to_python_until_it_is_wanted_again() -> None:
     assert blocks(0, module.ends) == [[0, 2], [0, 0]]
     module.forget(4, gone=False)
     assert blocks(4, module.ends) == [[4, 3], [4, 0]]
+
+
+@pytest.mark.parametrize(("words", "told"), [([], b"1 1 2 0\n"), (["same"], b"1 1 1 0\n")])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_flags_that_other_code_reads_in_the_same_place_are_preserved(
+    builder: Builder, tmp_path: Path, compiled: bool, words: list[str], told: bytes
+) -> None:
+    """Nothing is taken to be so of which flags such code reads."""
+    program = builder.hosted("rewritten_flags", "-static")
+    seen = observe([program, *words], tmp_path / "out", engine="translate", cache=False, compiled=compiled)
+    assert (seen.stdout, seen.result["exit"]) == (told, 0)

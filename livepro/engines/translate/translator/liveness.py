@@ -38,6 +38,10 @@ class Liveness:
         if module is not None and not module.start <= pc < module.end:
             return self._reader.live_in(None)
         live = self._live.get(pc)
+        if module is None and not self._text.lasts(pc):
+            return self._reader.live_in(
+                None
+            )  # it may be other code the next time
         if live is None:
             slot = self._registry.slots.get(pc)
             known = None if slot is None else self._registry.known(slot)

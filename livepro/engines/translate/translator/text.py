@@ -54,6 +54,11 @@ class ProgramText:
         self._windows.clear()
         self._passing = None
 
+    def lasts(self, pc: int) -> bool:
+        """Whether the code at `pc` stays what it is until mappings change."""
+        mapping = self._process.space.find(pc)
+        return mapping is not None and mapping.stable_code
+
     def look_again(self) -> None:
         """Read code that may change anew: copies compare it with what was read when they are entered."""
         self._passing = None

@@ -231,7 +231,9 @@ class CompiledModule:
             self._links = more
         if len(self._patches) < len(self._links):
             # Each link leads to one fragment, and is patched once when that is made.
-            self._patches = np.zeros((len(self._links), 2), np.int64)
+            patches = np.zeros((len(self._links), 2), np.int64)
+            patches[: len(self._patches)] = self._patches
+            self._patches = patches
 
     def begin(self, eager: int, returns: Sequence[int] = (), successors: Sequence[int] = ()) -> None:
         """See `CompiledCode`."""

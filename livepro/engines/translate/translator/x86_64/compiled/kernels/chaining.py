@@ -86,8 +86,8 @@ def live_out(state, text, present, target, falls, lows, highs, rows, facts, need
     for successor in (target, falls):
         if successor == NOWHERE:
             continue
-        if successor < 0 or successor >= state[SIZE]:
-            live |= _ALL
+        if state[CHECKS] or successor < 0 or successor >= state[SIZE]:
+            live |= _ALL  # (what may change may be other code the next time, and the block be as it was)
             continue
         at = entry_of(state, keys, successor)
         if not index[at, FLAGS]:
