@@ -53,7 +53,7 @@ def comparison_of(batches: Sequence[Batch], row: int) -> int:
     """The offset in the cache of the comparison of the block in a row."""
     batch = batches[bisect_right(batches, row, key=_row) - 1]
     mine = (batch.slots == batch.slots[row - batch.row]) & (batch.blocks[:, LENGTH] == 0)
-    return int(batch.blocks[mine, 1][0])
+    return int(batch.blocks[mine, START][0])
 
 
 def _row(batch: Batch) -> int:

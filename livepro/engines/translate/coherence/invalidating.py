@@ -83,11 +83,12 @@ class Invalidator:
 
     def earlier(self, pc: int) -> SourceBlock | None:
         """What an earlier fragment of `pc` was made from, if that is there again."""
-        for block in self._registry.versions.get(pc, {}).values():
-            code = block.source.code
-            if self._process.memory.read(pc, len(code)) == code:
-                return block.source
-        return None
+        versions = self._registry.versions.get(pc)
+        if versions is None:
+            return None
+        sizes = {len(code) for code in versions}  # few, where there may be many versions
+        there = self._process.memory.read(pc, max(sizes))
+        return next((versions[there[:size]].source for size in sizes if there[:size] in versions), None)
 
     def revive(self, source: SourceBlock) -> Fragment | None:
         """Put an earlier fragment of the same bytes back in force; None if there is none."""

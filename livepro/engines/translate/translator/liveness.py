@@ -39,9 +39,7 @@ class Liveness:
             return self._reader.live_in(None)
         live = self._live.get(pc)
         if module is None and not self._text.lasts(pc):
-            return self._reader.live_in(
-                None
-            )  # it may be other code the next time
+            return self._reader.live_in(None)  # it may be other code the next time
         if live is None:
             slot = self._registry.slots.get(pc)
             known = None if slot is None else self._registry.known(slot)
