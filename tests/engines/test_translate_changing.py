@@ -148,3 +148,11 @@ def test_flags_that_other_code_reads_in_the_same_place_are_preserved(
     program = builder.hosted("rewritten_flags", "-static")
     seen = observe([program, *words], tmp_path / "out", engine="translate", cache=False, compiled=compiled)
     assert (seen.stdout, seen.result["exit"]) == (told, 0)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_may_not_be_executed_any_more_is_not(builder: Builder, tmp_path: Path, compiled: bool) -> None:
+    """Though an earlier fragment of it is as right as before."""
+    program = builder.hosted("unexecutable", "-static")
+    seen = observe([program], tmp_path / "out", engine="translate", cache=False, compiled=compiled)
+    assert (seen.stdout, seen.result["exit"]) == (b"7 fault 7\n", 0)

@@ -143,7 +143,7 @@ def twin(*arguments: str | Path) -> list[int]:
         [sys.executable, TWIN, *arguments],
         capture_output=True,
         text=True,
-        timeout=2 * TIMEOUT,
+        timeout=TIMEOUT,
         check=True,
         env={**os.environ, "PYTHONPATH": f"{TWIN.parents[2]}:{TWIN.parents[1]}"},
     )

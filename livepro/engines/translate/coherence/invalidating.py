@@ -15,7 +15,6 @@ from livepro.engines.translate.codecache.registry import BlockRegistry
 from livepro.engines.translate.codecache.stop_reasons import SupersededStop
 from livepro.engines.translate.coherence.generated import GeneratedCode
 from livepro.engines.translate.coherence.trust import Trust
-from livepro.engines.translate.translator.source import SourceBlock
 from livepro.tracee import TracedProcess
 
 
@@ -49,17 +48,14 @@ class Invalidator:
             elif module.start < end and start < module.end:
                 # What it holds from now on is not what its file says.
                 cache.stale, cache.key = True, ""
-                for pc in cache.made_within(start, end):
-                    self.forget(pc)
                 within = cache.blocks[cache.kept :]
                 if cache.persisted is not None:
                     for pc in cache.persisted.overlapping(start - module.start, end - module.start):
                         self.forget(pc + module.start)
             else:
                 continue
-            if module is None:
-                for pc in cache.made_within(start, end):
-                    self.forget(pc)
+            for pc in cache.made_within(start, end):
+                self.forget(pc)
             for block in within:
                 if block is not None and block.source.pc < end and start < block.source.end:
                     self.forget(block.source.pc)
@@ -81,26 +77,30 @@ class Invalidator:
         if block is not None and block.details.skip is not None:
             self._linker.supersede(block)
 
-    def earlier(self, pc: int) -> SourceBlock | None:
-        """What an earlier fragment of `pc` was made from, if that is there again."""
-        versions = self._registry.versions.get(pc)
-        if versions is None:
-            return None
-        sizes = {len(code) for code in versions}  # few, where there may be many versions
-        there = self._process.memory.read(pc, max(sizes))
-        return next((versions[there[:size]].source for size in sizes if there[:size] in versions), None)
-
-    def revive(self, source: SourceBlock) -> Fragment | None:
-        """Put an earlier fragment of the same bytes back in force; None if there is none."""
+    def revive(self, pc: int) -> bool:
+        """Put an earlier fragment of `pc` back in force, made from the bytes that are there again; False if
+        there is none, or they cannot be executed."""
         registry = self._registry
-        block = registry.versions.get(source.pc, {}).get(source.code)
-        if block is None or self._generated.labels.get(block.slot) != self._generated.label(source.pc):
-            return None
+        block = self._version(pc)
+        if block is None or self._generated.labels.get(block.slot) != self._generated.label(pc):
+            return False
         if block.details.skip is not None:
             self._linker.reinstate(block)
         self._memory.let_in(block)
         self._trust.revive(block.start)
-        registry.slots[source.pc] = block.slot
-        self._memory.cache_at(block.start).know(source.pc, block.start)
-        self._linker.publish(source.pc)
-        return block
+        registry.slots[pc] = block.slot
+        self._memory.cache_at(block.start).know(pc, block.start)
+        self._linker.publish(pc)
+        return True
+
+    def _version(self, pc: int) -> Fragment | None:
+        """The earlier fragment of what is at `pc` now."""
+        versions = self._registry.versions.get(pc)
+        if versions is None:
+            return None
+        mapping = self._process.space.find(pc)
+        if mapping is None or not mapping.executable:
+            return None
+        sizes = {len(code) for code in versions}  # few, where there may be many versions
+        there = self._process.memory.read(pc, min(max(sizes), mapping.end - pc))
+        return next((versions[there[:size]] for size in sizes if there[:size] in versions), None)

@@ -147,11 +147,10 @@ class BlockBuilder:
         self._generated.look_again()
 
     def _make(self, pc: int, landing: bool, *, likely: bool, eager: int = 0) -> bool:
-        """Have the block at `pc` translated, by compiled code if it is plain (and then with so many likely
-        successors); False where there is none."""
+        """Have the block at `pc` translated, unless an earlier fragment of it is right: by compiled code if
+        it is plain (and then with so many likely successors). False where there is none."""
         cache = self._memory.cache_for(pc)
-        earlier = self._invalidator.earlier(pc)
-        if earlier is not None and self._invalidator.revive(earlier) is not None:
+        if self._invalidator.revive(pc):
             return True
         if cache is not None and self._compiled.translate(
             cache, pc, lands=landing, likely=likely, eager=eager
@@ -172,9 +171,6 @@ class BlockBuilder:
         source = self._decode(cache, pc)
         if source is None:
             return None
-        revived = self._invalidator.revive(source)
-        if revived is not None:
-            return revived
         at = cache.hot = (cache.hot + 15) & -16
         begin = at
         if landing:

@@ -260,14 +260,16 @@ class CompiledBuilder:
 
     def _catch_up(self, cache: Cache, compiled: CompiledCode) -> None:
         """Let compiled code know what has been made in Python since."""
-        record, starts = cache.record, self._registry.starts
+        record, in_force = cache.record, self._registry.slots
         links, landings, blocks = cache.seen
         if _has_seen(cache):
             return
         start, base, stubs = cache.extent[0], cache.base, cache.stubs
-        # (Of a block there are further fragments, and the comparison.)
+        starts = self._registry.starts
+        # (Of a block there are further fragments, the comparison, and those that are in force no longer.)
         made = (block for block in cache.blocks[blocks:] if block is not None and block.own == block.slot)
-        fresh = [b for b in made if starts[b.slot] == b.start and cache.covers(b.source.pc)]
+        fresh = [b for b in made if in_force.get(b.source.pc) == b.slot and starts[b.slot] == b.start]
+        fresh = [b for b in fresh if cache.covers(b.source.pc)]
         new = record.links[links:]
         landed = [(pc - start, at - base) for pc, at, *_ in record.landings[landings:] if cache.covers(pc)]
         compiled.take(
