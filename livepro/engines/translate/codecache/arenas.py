@@ -244,20 +244,36 @@ class CacheMemory:
         """Let the branch whose field is at `field` in `cache` lead to `destination`, over a
         long jump if it is far away."""
         if not self._link(cache.map, field - cache.base, destination - field):
-            if cache.cold >= cache.cold_end and not cache.starts:
-                return  # no room for a long jump: the branch leads to a stop for as long as it is
-            hop = self.cold(cache, self._backend.jump_far_away(self._arrival(destination)), 8)
+            hop = cache.ways.get(destination) or self._hop(cache, destination)
+            if not hop:
+                return
             self._link(cache.map, field - cache.base, hop - field)
         if self._synchronise is not None:
             self._synchronise(cache.map, field - cache.base, field - cache.base + 4)
+
+    def _hop(self, cache: Cache, destination: int) -> int:
+        """A long jump in `cache` that leads to `destination`; 0 without room for one: the branch that would
+        lead there leads to a stop for as long as it is."""
+        if cache.cold >= cache.cold_end and not cache.starts:
+            return 0
+        there = self.caches.at(destination)
+        hop = self.cold(cache, self._backend.jump_far_away(self._arrival(destination)), 8)
+        if there is not None and there.lasting:
+            # (Half of all landings lead on to where lookups that miss stop.)
+            cache.ways[destination] = hop
+        return hop
 
     def _arrival(self, destination: int) -> int:
         """Where a far jump to `destination` must lead."""
         if not self._backend.arrival:
             return destination
         cache = self.cache_at(destination)
-        at = self.cold(cache, self._backend.arrival + self._backend.jump, 4)
-        self.patch(cache, cache.cold - 4, destination)
+        at = cache.ways.get(-destination)
+        if at is None:
+            at = self.cold(cache, self._backend.arrival + self._backend.jump, 4)
+            self.patch(cache, cache.cold - 4, destination)
+            if cache.lasting:
+                cache.ways[-destination] = at
         return at
 
     def show(self, cache: Cache) -> None:

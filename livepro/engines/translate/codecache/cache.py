@@ -57,7 +57,8 @@ class Cache:
     `follower` follows other processes in it. Code of an `extent` (addresses) is translated into it by
     compiled code: its module's, whose `text` it is, or what is `changing`. `persisted` is what was put back
     when it was opened, in slots from `first_slot` on, which count in the cells from `first_cell` on. `stops`
-    are those of all caches of its generation.
+    are those of all caches of its generation. `ways` are pieces of code that lead to far places (or arrive at
+    one of its own), by these, as far as the places stay what they are.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Cache:
         self.persisted: PersistedModule | None = None
         self.first_slot = self.first_cell = 0
         self.stops: dict[int, Stop] = {}
+        self.ways: dict[int, int] = {}
         if part is not None and self.end == base + file.size:
             self.hot_end, self.cold_end = self.first, self.end - 64  # not for copies
         self.recall: Callable[[Cache, int], Fragment]
@@ -125,6 +127,11 @@ class Cache:
     def kept(self) -> int:
         """How many of its copies were put back."""
         return 0 if self.persisted is None else len(self.persisted)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is there for as long as its file is, and no copies are in it."""
+        return self.hot_end == self.first
 
     @property
     def room(self) -> bool:
