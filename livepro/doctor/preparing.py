@@ -27,5 +27,6 @@ def prepare() -> int:
             "New code is translated in Python: numba, which compiles that, is not installed.",
             "Install it: pip install 'livepro[events]'.",
         ) from None
-    print(f"Ready after {time.monotonic() - began:.0f} s; {shapes:,} shapes of instructions are known.")
+    known = f"; {shapes:,} shapes of instructions are known" if shapes else ""
+    print(f"Ready after {time.monotonic() - began:.0f} s{known}.")
     return 0

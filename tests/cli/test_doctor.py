@@ -50,9 +50,7 @@ def test_what_translates_new_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is compiled when that is asked for, and said to be; without numba the way to it is."""
-    from livepro.engines.translate.translator.x86_64.compiled.prepared import (
-        store,  # which others cannot load
-    )
+    from livepro.engines.translate.translator.compiling import store
 
     assert main(["doctor", "--prepare"]) == 0
     out = capsys.readouterr().out

@@ -68,7 +68,6 @@ class TestTranslateKept(EngineContract):
         return RunTwice(self.engine, tmp_path, cache=str(kept))
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="blocks are translated in Python there")
 @pytest.mark.long
 class TestTranslateCompiled(EngineContract):
     """Compiled code translates what it can. (In the ordinary suite `test_translate_compiled`.)"""

@@ -27,10 +27,12 @@ from engines.compiled_shapes import shapes_of_none
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import LookupTable
 from livepro.engines.translate.memory import ThreadAreas
+from livepro.engines.translate.translator.compiling.tables import PC
+from livepro.engines.translate.translator.compiling.tables import START as FRAGMENT
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
-from livepro.engines.translate.translator.x86_64.compiled.native import SPECIFICATIONS
+from livepro.engines.translate.translator.x86_64.compiled.specifications import SPECIFICATIONS
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
 from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
@@ -184,7 +186,7 @@ class Asked:
                 break
         assert made is not None
         self.module.publish()
-        assert made.rows[:, tables.PC].tolist() == [0, 2]
+        assert made.rows[:, PC].tolist() == [0, 2]
         ((target, self.stub),) = made.stubs.tolist()
         assert target == 16
         self.begin()
@@ -202,7 +204,7 @@ class Asked:
 
     def made(self) -> list[int]:
         """The blocks made since it has stood by."""
-        return self.module.made().rows[:, tables.PC].tolist()  # type: ignore[no-any-return]
+        return self.module.made().rows[:, PC].tolist()  # type: ignore[no-any-return]
 
 
 def test_a_stub_leads_to_what_is_made_for_it() -> None:
@@ -212,7 +214,7 @@ def test_a_stub_leads_to_what_is_made_for_it() -> None:
     assert asked.arrive(BASE + asked.stub, 0, row=2) == there
     assert asked.log[1:3].tolist() == [[0, 16, 0, 0, 1], [0, 16, 0, 1, 1]]
     made = asked.module.made()
-    assert made.rows[:, [tables.PC, tables.START]].tolist() == [[16, there - BASE]]
+    assert made.rows[:, [PC, FRAGMENT]].tolist() == [[16, there - BASE]]
     (field,) = asked.module.links_to(16)
     assert field + 4 + int(asked.image[field : field + 4].view("<i4")[0]) == there - BASE
 
@@ -261,7 +263,7 @@ def test_an_indirect_branch_leads_to_a_landing() -> None:
         assert asked.lookup.table[START + target & layout.LOOKUP_ENTRIES - 1] == there
         assert asked.arrive(0, START + target) == there
     made = asked.module.made()
-    assert made.rows[:, tables.PC].tolist() == [16]
+    assert made.rows[:, PC].tolist() == [16]
     assert made.landings[:, 0].tolist() == [16, 2]
     assert asked.module.land(asked.lookup) == []  # they have been entered
     asked.begin()

@@ -18,8 +18,8 @@ from engines.observed import observe
 
 from fixtures import Builder
 from livepro.engines.translate.translator.changing import ChangingCode
+from livepro.engines.translate.translator.compiling.tables import LENGTH, PC
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.changing import ChangingText, CodeOfBlocks
 from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule
 from livepro.engines.translate.translator.x86_64.compiled.templates import pieces
@@ -126,7 +126,7 @@ def test_what_is_gone_is_left_to_python_until_it_is_wanted_again() -> None:
             made = module.run(pc, 0, (*room, 1 << 18, 1 << 20), lands=False, likely=True)
             if not module.prepare(lambda at, size: program[at - MADE : at - MADE + size]):
                 break
-        return [] if made is None else made.rows[:, [tables.PC, tables.LENGTH]].tolist()
+        return [] if made is None else made.rows[:, [PC, LENGTH]].tolist()
 
     room = 16, 1 << 19
     assert blocks(0, room) == [[0, 2], [4, 3], [0, 0], [4, 0]]  # each has a comparison

@@ -28,6 +28,7 @@ from elftools.elf.elffile import ELFFile
 from engines.compiled_shapes import shapes_of_none
 from iced_x86 import Decoder
 
+from livepro.engines.translate.translator.compiling.tables import PC
 from livepro.engines.translate.translator.emitted import Countdown
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.accesses import told
@@ -326,7 +327,7 @@ def ahead(code: bytes, budget: int) -> tuple[list[int], list[int]]:
             pc, len(blocks), (*module.ends, *room[2:]) if blocks else room, lands=False, likely=True
         )
         if made is not None:
-            blocks += made.rows[:, tables.PC].tolist()
+            blocks += made.rows[:, PC].tolist()
             landed += made.landings[:, 0].tolist()
             pc = -1
         if not module.prepare(lambda at, size: code[:size]):

@@ -18,10 +18,11 @@ if platform.machine() != "x86_64":
 
 from engines.compiled_shapes import shapes_of_none
 
+from livepro.engines.translate.translator.compiling import background, native
+from livepro.engines.translate.translator.compiling import store as compiling
+from livepro.engines.translate.translator.compiling.native import ObjectFile
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled import native
-from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
-from livepro.engines.translate.translator.x86_64.compiled.prepared import loading, preparing, store
+from livepro.engines.translate.translator.x86_64.compiled.prepared import loading, store
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 from livepro.engines.translate.translator.x86_64.compiler import Compiler
 from livepro.engines.translate.translator.x86_64.emitter import Emitter
@@ -32,7 +33,7 @@ TWIN = Path(__file__).with_name("compiled_twin.py")
 def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another version has compiled goes before this one compiles anything."""
     shapes = shapes_of_none()
-    monkeypatch.setattr(store, "place", lambda: tmp_path)
+    monkeypatch.setattr(compiling, "place", lambda here: tmp_path)
     kept = store.ShapeStore()
     assert kept.read() is None
     kept.write(store.Kept(ObjectFile(b"code", "entry", []), store.nothing_learnt(8)))
@@ -54,7 +55,7 @@ def test_versions_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     again = ShapeTable(shapes.native, found.learnt)
     assert [again.example(row) for row in range(3)] == [b"\x90", b"\x48\x89\xc8", b"\x89\xc8"]
     assert [instruction.mnemonic for instruction in again.described(np.arange(3))[1]] == ["nop", "mov", "mov"]
-    monkeypatch.setattr(store, "_processor", lambda: "another")
+    monkeypatch.setattr(compiling, "_processor", lambda: "another")
     other = store.ShapeStore()
     assert other.read() is None
     other.discard_others()
@@ -66,7 +67,7 @@ def test_what_cannot_be_loaded_is_translated_in_python(monkeypatch: pytest.Monke
     """As where no memory may be written and executed: a run goes on, and does not ask again."""
     tried = []
 
-    def refuse(self: native.Native, made: ObjectFile) -> None:
+    def refuse(self: native.Native, made: ObjectFile, specifications: object) -> None:
         tried.append(made.name)
         raise RuntimeError("Cannot allocate memory for code")
 
@@ -105,7 +106,7 @@ print(Compiler().ready(Emitter(1 << 20, {}, Countdown.NONE)), "numba" in sys.mod
 
 def test_nothing_may_have_been_compiled_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no directory for it where Python writes no bytecode (PYTHONDONTWRITEBYTECODE)."""
-    monkeypatch.setattr(store, "place", lambda: tmp_path / "none")
+    monkeypatch.setattr(compiling, "place", lambda here: tmp_path / "none")
     store.ShapeStore().discard_others()
     assert not (tmp_path / "none").exists()
 
@@ -118,10 +119,9 @@ def test_compiling_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyP
         f'#!/bin/sh\necho "$@" $PPID $(sed -n s/^PPid:.//p /proc/$PPID/status) >> {told}\nsleep 0.3\n'
     )
     python.chmod(0o700)
-    monkeypatch.setattr(preparing, "place", lambda: tmp_path)
-    monkeypatch.setattr(preparing.sys, "executable", str(python))
+    monkeypatch.setattr(background.sys, "executable", str(python))
     for _ in range(2):
-        preparing.prepare_meanwhile()
+        background.prepare_meanwhile(tmp_path)
     deadline = time.monotonic() + TIMEOUT
     while not told.exists() or (tmp_path / "preparing").exists():
         assert time.monotonic() < deadline

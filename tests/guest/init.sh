@@ -26,6 +26,7 @@ options=trans=virtio,version=9p2000.L,msize=262144
 export LIVEPRO_TESTS_SLOW=1 LIVEPRO_TESTS_TIMEOUT=300 LIVEPRO_TESTS_PERIOD=200000 LIVEPRO_TESTS_NUMBERED=2
 export TERM=dumb NO_COLOR=1 GUEST_SHARE=$share PYTEST_DEBUG_TEMPROOT=$share/tmp PYTHONPATH="$checkout:$checkout/tests"
 cd "$checkout" || exit
+python3 -m guest.kernels "$share/kernels"
 /bin/bash "$share/command" </dev/null
 echo $? >"$share/status"
 /bin/busybox sync

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .image import compile_python, image
+from .image import cache, compile_python, image
+from .kernels import kernels
 from .packages import packages
 from .tools import Tools
 
@@ -63,6 +65,7 @@ def _boot(
     share: Path, cpu: str, timeout: float, write: Callable[[bytes], object], over: threading.Event
 ) -> None:
     booted = image()
+    shutil.copy(kernels(CHECKOUT, cache()), share / "kernels")
     for part in ("livepro", "tests"):
         compile_python(CHECKOUT / part)
     folders = {"checkout": (CHECKOUT, True), "packages": (packages(), True), "share": (share, False)}

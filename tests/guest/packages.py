@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,10 @@ from pathlib import Path
 from .image import cache, keep
 
 _PYTHON = "3.11"  # the guest's
-_EXTRA = ("pytest",)
+_EXTRA = ("pytest", "numba>=0.60", "llvmlite>=0.43")
+_NAMED = "numba"
+"""Of this there is the version, and no more: kernels have been compiled on the host (`kernels`), and what the
+guest would compile itself takes minutes."""
 _PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_28_aarch64", "manylinux_2_34_aarch64")
 
 
@@ -28,7 +32,7 @@ def requirements() -> tuple[str, ...]:
 def packages() -> Path:
     """The directory with the packages: from the cache, or downloaded and unpacked."""
     wanted = requirements()
-    key = hashlib.sha256("\0".join((*wanted, *_PLATFORMS, _PYTHON)).encode()).hexdigest()[:16]
+    key = hashlib.sha256("\0".join((*wanted, _NAMED, *_PLATFORMS, _PYTHON)).encode()).hexdigest()[:16]
     kept = cache() / f"packages-{key}"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -39,5 +43,6 @@ def packages() -> Path:
             only = ["--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
             platforms = [f"--platform={name}" for name in _PLATFORMS]
             subprocess.run([*install, *only, *platforms, *wanted], check=True)
+            shutil.rmtree(made / _NAMED)
             keep(made, kept)
     return kept

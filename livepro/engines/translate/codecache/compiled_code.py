@@ -155,13 +155,15 @@ class Made(NamedTuple):
 
 class LookupTable(NamedTuple):
     """The lookup table of indirect branches (see `Lookup`): its entries (uint64), where the last landing of
-    each has the displacement by which it goes on (int64), the stop that an entry without any leads to; each
-    landing goes on over the displacement `otherwise` bytes behind."""
+    each has the displacement by which it goes on (int64), the stop that an entry without any leads to; where
+    all landings are as long as each other, each goes on over the displacement `otherwise` bytes behind.
+    `enter` enters a single one (`Lookup.enter`)."""
 
     table: npt.NDArray[np.uint64]
     tails: Array
     miss: int
     otherwise: int
+    enter: Callable[..., None] | None = None
 
 
 class CompiledCode(Protocol):
@@ -223,9 +225,10 @@ class CompiledCode(Protocol):
         told: npt.NDArray[np.int32],
         log: Array,
     ) -> int:
-        """Be ready to answer stops, with so many likely successors at each; `room` as for `run`. Returns
-        where that is said (an address; see `Answers`). What came of each is told in a row of the `log`; how
-        long blocks with allowances are, where the process is `told` (`ThreadAreas.told`)."""
+        """Be ready to answer stops (of a `Compiler` that is `answering`), with so many likely successors at
+        each; `room` as for `run`. Returns where that is said (an address; see `Answers`). What came of each
+        is told in a row of the `log`; how long blocks with allowances are, where the process is `told`
+        (`ThreadAreas.told`)."""
 
     def made(self) -> Made:
         """What has been made while stops were answered."""

@@ -61,7 +61,9 @@ class NewCode:
     def possible(self) -> bool:
         """Whether there is compiled code, and nothing that it does not know of."""
         compiler, memory = self._compiler, self._memory
-        return self._plain and compiler is not None and compiler.at_hand and memory.flushed is None
+        if compiler is None or not compiler.answering:
+            return False
+        return self._plain and compiler.at_hand and memory.flushed is None
 
     def serves(self, pc: int) -> bool:
         """Whether the block at `pc` is not left to Python anyway."""

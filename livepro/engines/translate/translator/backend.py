@@ -181,6 +181,11 @@ class Emitter(Protocol):
 class Compiler(Protocol):
     """Translates plain blocks by compiled code, many at once."""
 
+    changes: bool
+    """Whether it translates code that may change, too."""
+    answering: bool
+    """Whether it has the stops of threads that have come to new code answered without Python."""
+
     def ready(self, emitter: Emitter) -> bool:
         """Whether blocks can be translated as this emitter would: what that takes is imported."""
 
@@ -200,14 +205,15 @@ class Compiler(Protocol):
         """A run is over: keep what it has learnt."""
 
     def answers(self) -> Any:
-        """What answers the stops of threads that have come to new code (`compiled_code.Answers`)."""
+        """What answers the stops of threads that have come to new code (`compiled_code.Answers`), where it is
+        `answering`."""
 
     def text(self, start: int, size: int) -> Any:
         """The code of a module, to be read when it is wanted."""
 
     def changing(self, start: int, size: int) -> tuple[Any, Any]:
         """The code of a range of addresses that may change, to be read again and again, and what keeps the
-        code that blocks are made from (`compiled_code.KeptCode`)."""
+        code that blocks are made from (`compiled_code.KeptCode`); where it `changes`."""
 
     def module(
         self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool, checks: bool = False

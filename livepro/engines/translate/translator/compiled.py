@@ -91,7 +91,7 @@ class CompiledBuilder:
     def lookup(self) -> LookupTable:
         """The lookup table, for compiled code."""
         lookup = self._memory.lookup
-        return LookupTable(lookup.table, lookup.tails, lookup.miss, self._landing.otherwise)
+        return LookupTable(lookup.table, lookup.tails, lookup.miss, self._landing.otherwise, lookup.enter)
 
     def translate(self, cache: Cache, pc: int, *, lands: bool, likely: bool, eager: int) -> bool:
         """Translate the block at `pc`, of the module of `cache`, and so many blocks that are likely to
@@ -130,7 +130,8 @@ class CompiledBuilder:
         if compiled is None:
             if not self._pays(compiler, len(cache.blocks)):
                 return False
-            if cache.changing is None and not changing.begin(cache, compiler, pc):
+            begun = cache.changing is not None or (compiler.changes and changing.begin(cache, compiler, pc))
+            if not begun:
                 return False
         if not cache.covers(pc) or not changing.keeps(cache):
             return False
@@ -319,11 +320,14 @@ class CompiledBuilder:
             targets, stubs = (made.stubs[:, 0] + start).tolist(), (made.stubs[:, 1] + base).tolist()
             cache.stubs.update(zip(targets, stubs, strict=True))
             self._linker.exits.update(zip(stubs, targets, strict=True))
+        ends = compiled.ends
+        cache.hot, cache.cold = base + ends[0], base + ends[1]
+        memory.show(cache)
         # (Everything that a thread may meet there is known by now.)
         compiled.publish()
         elsewhere = self._land(cache, compiled, made.landings) if len(made.landings) else []
-        hot, cold = compiled.ends
-        cache.hot, cache.cold = base + hot, base + cold
+        if compiled.ends != ends:  # long jumps to other caches
+            cache.hot, cache.cold = base + compiled.ends[0], base + compiled.ends[1]
         if cache.module is not None:  # elsewhere it may be other code the next time
             cache.left.update((made.left + start).tolist())
         self._seen(cache)

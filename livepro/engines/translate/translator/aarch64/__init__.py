@@ -6,6 +6,7 @@ from typing import Any
 
 from livepro.engines.translate.translator.aarch64 import encode, machine
 from livepro.engines.translate.translator.aarch64.coherence import check_processor, synchronise
+from livepro.engines.translate.translator.aarch64.compiler import Compiler
 from livepro.engines.translate.translator.aarch64.emitter import Emitter
 from livepro.engines.translate.translator.aarch64.rollforward import roll_forward
 from livepro.engines.translate.translator.aarch64.source import Reader, Text
@@ -33,7 +34,7 @@ class AArch64:
     text = Text
     reader = Reader
     emitter = Emitter
-    compiler = None
+    compiler = Compiler
     link = staticmethod(encode.link)
     check_processor = staticmethod(check_processor)
     synchronise = staticmethod(synchronise)

@@ -53,14 +53,24 @@ class Emitter(CounterEmitter):
     with a `countdown` each counter has the interval check."""
 
     entries = filter = None
-    records = asks = charges = lends = False
+    records = asks = lends = False
 
     def __init__(self, data: int, watched: Mapping[int, int | None], countdown: Countdown) -> None:
         super().__init__(countdown)
         self._watched = watched
         self.recording: Recording | None = None
-        self._lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
+        self.lookup = encode.pack(encode.lookup(data + layout.LOOKUP))
         self._table = data + layout.WATCHED
+
+    @property
+    def plain(self) -> bool:
+        """See `Emitter`."""
+        return self.recording is None
+
+    @property
+    def charges(self) -> bool:
+        """See `Emitter`."""
+        return self._budgeted
 
     def record(self, blocks: StreamBlocks, filter: Filter | Repeats | None) -> None:
         """See `Emitter`."""
@@ -343,7 +353,7 @@ class Emitter(CounterEmitter):
         if facts.kind is Kind.INDIRECT_CALL:
             out += encode.pack(encode.address(LINK, at + len(out), block.end))
             emitted.returns_to = block.end
-        out += self._lookup
+        out += self.lookup
 
     # -- what is not a copy
 

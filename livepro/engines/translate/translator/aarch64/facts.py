@@ -74,11 +74,16 @@ _KINDS = {
     Flow.INVALID: Kind.INVALID,
 }
 
+NEVER_FAULT = (5, 8, 9, 13)
+"""Bits 28:25 of integer instructions that every processor has."""
+BRANCHES_BY_REGISTER = (0xD61F0000, 0xD63F0000, 0xD65F0000)
+"""br, blr, ret, without their register, which is in bits 9:5."""
+
 _BIT = (*(1 << n for n in range(31)), 0)  # register 31 is SP or the zero register
 
 
 def _following(field: int, count: int) -> int:
-    return sum(_BIT[min(field + n, 31)] for n in range(count))
+    return ((1 << count) - 1) << field & 0x7FFF_FFFF
 
 
 def registers_of(word: int) -> tuple[int, int]:
@@ -190,6 +195,10 @@ def _system(word: int, d: int, n: int) -> tuple[int, int]:
     return 0, 0
 
 
+REGISTERS = (_following, _immediate, _register, _vector, _memory, _system, registers_of)
+"""`registers_of`, and before it what it calls."""
+
+
 def _exclusive(word: int) -> Exclusive:
     """ "Load/store exclusive register", "... pair": bits 29:24 are 001000, bit 23 is clear, and
     with bit 21 set bit 31 is too (else: CASP). CLREX."""
@@ -232,7 +241,7 @@ def learn(word: int) -> Facts:
         distance=distance or 0,
         mentions=mentions,
         kills=kills if kind in (Kind.PLAIN, Kind.ADDRESS) else 0,
-        may_fault=group not in (5, 8, 9, 13) or kind is Kind.NATIVE,
+        may_fault=group not in NEVER_FAULT or kind is Kind.NATIVE,
         writes=memory_access(word)[1],
         ends=flow.ends_block,
         condition_falls=flow is Flow.BRANCH,

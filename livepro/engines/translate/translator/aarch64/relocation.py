@@ -57,8 +57,8 @@ def address(word: int, pc: int, at: int) -> Sequence:
 
 
 # ldr, ldrsw, prfm with a register as base and no offset, by bits 31:30; of vectors: s, d, q.
-_GENERAL = (0xB9400000, 0xF9400000, 0xB9800000, 0xF9800000)
-_VECTOR = (0xBD400000, 0xFD400000, 0x3DC00000)
+GENERAL = (0xB9400000, 0xF9400000, 0xB9800000, 0xF9800000)
+VECTOR = (0xBD400000, 0xFD400000, 0x3DC00000)
 
 
 def literal(word: int, pc: int, at: int) -> Sequence:
@@ -66,7 +66,7 @@ def literal(word: int, pc: int, at: int) -> Sequence:
     register, vector, size = word & 31, word >> 26 & 1, word >> 30
     distance = word >> 5 & 0x7FFFF
     value = pc + (distance - ((distance & 0x40000) << 1)) * 4 & ALL_64
-    access = (_VECTOR if vector else _GENERAL)[size] | register
+    access = (VECTOR if vector else GENERAL)[size] | register
     loads = not vector and size != 3  # a general register
     if loads and register not in (BASE, SP):
         return Sequence([*encode.address(register, at, value), access | register << 5])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from livepro.engines.translate.translator.backend import Emitter
+from livepro.engines.translate.translator.compiling.preparation import Preparation
 
 if TYPE_CHECKING:
     from livepro.engines.translate.translator.x86_64.compiled.answering.server import StopServer
     from livepro.engines.translate.translator.x86_64.compiled.changing import ChangingText, CodeOfBlocks
     from livepro.engines.translate.translator.x86_64.compiled.module import CompiledModule, Text
+    from livepro.engines.translate.translator.x86_64.compiled.prepared.store import Kept, ShapeStore
     from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
 
-_LOOK_AGAIN = 5  # seconds until it is looked again whether all has been compiled meanwhile
 _GROWN = 8  # shapes are kept again once there are so much more: one to so many
 
 
@@ -22,59 +22,39 @@ class Compiler:
     process itself, but by another one meanwhile, if it has not been yet."""
 
     waits = True
+    changes = answering = True
 
     def __init__(self) -> None:
-        self._shapes: ShapeTable | None = None
+        self._shapes = Preparation(_store, self._load)
         self._known = 0
-        self._asked = -float(_LOOK_AGAIN)
         self._pieces: dict[Emitter, Any] = {}
 
     def ready(self, emitter: Emitter) -> bool:
         """See `Compiler`."""
-        if not emitter.plain:
-            return False
-        if self._shapes is None and time.monotonic() - self._asked >= _LOOK_AGAIN:
-            self._look()
-        return self._shapes is not None
+        return emitter.plain and self._shapes.ready(waits=self.waits)
 
     @property
     def at_hand(self) -> bool:
         """See `Compiler`."""
-        return self._shapes is not None
+        return self._shapes.loaded is not None
 
-    def _look(self) -> None:
-        from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
-
-        self._asked = time.monotonic()
-        store = ShapeStore()
-        if not store.possible:
-            self._asked = float("inf")  # there is no numba: all is translated in Python
-            return
-        kept = store.read()
-        if kept is None and self.waits:
-            from livepro.engines.translate.translator.x86_64.compiled.prepared.preparing import (
-                prepare_meanwhile,
-            )
-
-            prepare_meanwhile()
-            return
+    def _load(self, store: ShapeStore, kept: Kept | None) -> ShapeTable:
         from livepro.engines.translate.translator.x86_64.compiled.prepared.loading import loaded
 
-        try:
-            self._shapes = loaded(store, kept)
-        except (ImportError, OSError, RuntimeError):
-            # (A kernel may refuse memory that can be written and executed.)
-            self._asked = float("inf")
-            return
-        self._known = len(self._shapes)
+        shapes = loaded(store, kept)
+        self._known = len(shapes)
+        return shapes
+
+    @property
+    def _loaded(self) -> ShapeTable:
+        shapes = self._shapes.loaded
+        assert shapes is not None
+        return shapes
 
     @property
     def prepared(self) -> bool | None:
         """See `Compiler`."""
-        from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
-
-        store = ShapeStore()
-        return store.read() is not None if store.possible else None
+        return self._shapes.prepared
 
     def prepare(self) -> int:
         """See `Compiler`."""
@@ -84,32 +64,27 @@ class Compiler:
 
     def close(self) -> None:
         """See `Compiler`."""
-        shapes = self._shapes
+        shapes = self._shapes.loaded
         if shapes is not None and (len(shapes) - self._known) * _GROWN > self._known:
-            from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
-
-            ShapeStore().write(shapes.kept())
+            _store().write(shapes.kept())
 
     def answers(self) -> StopServer:
         """See `Compiler`."""
         from livepro.engines.translate.translator.x86_64.compiled.answering.server import StopServer
 
-        assert self._shapes is not None
-        return StopServer(self._shapes.native)
+        return StopServer(self._loaded.native)
 
     def text(self, start: int, size: int) -> Text:
         """See `Compiler`."""
         from livepro.engines.translate.translator.x86_64.compiled.module import Text
 
-        assert self._shapes is not None
-        return Text(start, size, self._shapes)
+        return Text(start, size, self._loaded)
 
     def changing(self, start: int, size: int) -> tuple[ChangingText, CodeOfBlocks]:
         """See `Compiler`."""
         from livepro.engines.translate.translator.x86_64.compiled.changing import ChangingText, CodeOfBlocks
 
-        assert self._shapes is not None
-        return ChangingText(start, size, self._shapes), CodeOfBlocks(self._shapes)
+        return ChangingText(start, size, self._loaded), CodeOfBlocks(self._loaded)
 
     def module(
         self, text: Any, base: int, image: Any, emitter: Emitter, *, low: bool, checks: bool = False
@@ -131,3 +106,9 @@ class Compiler:
             charges=emitter.charges,
             checks=checks,
         )
+
+
+def _store() -> ShapeStore:
+    from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
+
+    return ShapeStore()

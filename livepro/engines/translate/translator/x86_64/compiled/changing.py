@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from livepro.engines.translate.translator.compiling.tables import READ, REFUSED, WINDOW_SHIFT
 from livepro.engines.translate.translator.x86_64.compiled.module import Text
 from livepro.engines.translate.translator.x86_64.compiled.shapes import ShapeTable
-from livepro.engines.translate.translator.x86_64.compiled.tables import READ, REFUSED, WINDOW_SHIFT
 from livepro.model.arrays import ranges
 
 _PAGE = 1 << WINDOW_SHIFT

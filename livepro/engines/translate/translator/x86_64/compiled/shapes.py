@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 from iced_x86 import Decoder
 
+from livepro.engines.translate.translator.compiling.native import Native
 from livepro.engines.translate.translator.x86_64.compiled import tables
 from livepro.engines.translate.translator.x86_64.compiled.accesses import recorded
 from livepro.engines.translate.translator.x86_64.compiled.meanings import Meanings
-from livepro.engines.translate.translator.x86_64.compiled.native import Native
 from livepro.engines.translate.translator.x86_64.compiled.prepared.store import (
     Kept,
     Learnt,

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from livepro.engines.translate.translator.compiling.tables import CHAIN, COMMON
+
 # -- instructions and blocks
 
 LONGEST = 15
 """Bytes of an instruction (SDM vol. 2, 2.3.11)."""
-MOST = 512
-"""Bytes of a block: longer ones may not fit into one fragment and are left to Python."""
-WINDOW_SHIFT = 12
-"""Of each page of code is known whether it has been read: rights are by pages."""
-READ, REFUSED = 1, 2
-"""What is `present` of a page: all of it, or not all can be read, as behind the end of a file (0: not asked
-for yet)."""
-
 # What there is of a shape, by column of `facts`.
 KIND, READS, KILLS, REGISTERS_READ, REGISTERS_KILLED, FAULTS, HEAD, COLUMNS = range(8)
 
@@ -25,64 +19,38 @@ MANY = 0x80
 """So many instructions are taken from a budget as a number of four bytes, fewer as one of one
 (`encode.subtract_area`)."""
 
-FINE, WAIT, PYTHON = 0, 1, 2
-"""What came of a block: it is decoded; something must be read or learnt first; it is left to Python."""
-
 # -- `state`, by index
 
-HOT, COLD, HOT_END, COLD_END = range(4)
-"""Offsets in the cache: the next free places of both parts, and the ends of what may be written."""
-BASE, MODULE, SIZE = range(4, 7)
-"""The addresses of the cache and the module, the module's bytes."""
-CELL = 7
-"""The counter of the next block."""
-LOW = 8
+LOW = COMMON
 """Not 0 where code is below 2 GiB: branches through registers may be by a table, and are left to Python."""
-BUDGET = 9
-"""Blocks to be translated eagerly yet."""
-LINKS, ENTRIES = 10, 11
-"""How many links and entries of the index there are."""
-ROWS, FIELDS, STUBS, LANDINGS, PATCHES, LEFT, AGAIN, RETURNS, SUCCESSORS, NEEDS = range(12, 22)
-"""How many of each there are since the kernel was called."""
-BYTES = 22
-"""Bytes that fragments, landings, stubs and constants have taken since then."""
-FIRST_LINK = 23
-"""The links before this one were there then."""
-RECORDS = 24
+RECORDS = COMMON + 1
 """Not 0 where executions of blocks are recorded."""
-PLACES, WORDS = 25, 26
+PLACES, WORDS = COMMON + 2, COMMON + 3
 """Of the block that was planned last: how many addresses it records (-1: it is not recorded), and the words
 of its record."""
-ROOM = 27
-"""Bytes that a chain may take."""
-ASKS = 28
+ASKS = COMMON + 4
 """Not 0 where blocks are given allowances."""
-ENTER, BACK = 29, 30
+ENTER, BACK = COMMON + 5, COMMON + 6
 """Of the block that was counted last: the index of the 4 bytes that lead to where it asks for an allowance,
 and the one that leads back to."""
-FILTERS = 31
+FILTERS = COMMON + 7
 """Not 0 where what hits in a thread's caches is left out of the event stream."""
-DATA_LINE, DATA_MASK, CODE_LINE, CODE_MASK = range(32, 36)
+DATA_LINE, DATA_MASK, CODE_LINE, CODE_MASK = range(COMMON + 8, COMMON + 12)
 """The bytes of a line of these caches, and the bits of an address that say where its set is."""
-LATEST = 36
+LATEST = COMMON + 12
 """The line that the block fetched last (-1: none)."""
-USED = 37
+USED = COMMON + 13
 """The registers that a block uses."""
-ADDRESSES = 38
+ADDRESSES = COMMON + 14
 """Not 0 where the addresses that blocks access are recorded."""
-HERE = 39
+HERE = COMMON + 15
 """The address of the block that was planned last."""
-ENTERED, ELSEWHERE = 40, 41
-"""Of the landings how many have been entered in the lookup table, and of how many the displacement that is to
-lead there is in another cache."""
-CHARGES = 42
+CHARGES = COMMON + 16
 """Not 0 where each execution of a block takes its length from a budget."""
-CHECKS = 43
+CHECKS = COMMON + 17
 """Not 0 where code may change: fragments compare it with what they were made from when they are entered."""
-STATE_SIZE = 44
+STATE_SIZE = COMMON + 18
 
-CHAIN = 6
-"""Blocks laid out in a row (as many as `building` lays out)."""
 ROOM_PLAIN, ROOM_RECORDED, ROOM_FILTERED = CHAIN * 2048, CHAIN * 10240, CHAIN * 10240
 ROOM_COMPARED = CHAIN * 2560
 """Bytes that a chain may take: its blocks have 512 bytes at most, which twice that and a lookup hold, and
@@ -92,21 +60,6 @@ for each 8 more, and 100."""
 
 FIELDS_OF_BLOCK = 5 * 64 + 4 * 16 + 8
 """Fields of a block, at most: five of each access, four of each line that is fetched."""
-
-# -- `rows`, by column: what became of a block
-
-PC, START, BYTES_OF, LENGTH, CODE, LIVE, SLOW, AT, ROW_COLUMNS = range(9)
-"""Its offset in the module; its fragment's offset in the cache, and bytes; its instructions, its bytes, the
-flags that were found live at its end; the offset in the cache of where it asks for an allowance (0:
-nowhere); the index of its bytes. (A row of no instructions is the comparison of a block's code.)"""
-
-# -- the index of the module's addresses, by column
-
-FRAGMENT, STUB, LINK, FLAGS, LANDED, GONE, INDEX_COLUMNS = range(7)
-"""Offsets in the cache of the fragment and of the stub for it (0: none); the first link that leads there,
-plus 1; the flags it may read, plus 1 (0: not known yet); the offset in the cache of its landing (0: the
-lookup table does not have it); whether it has had a fragment that is no longer in force: further ones are
-left to Python."""
 
 # -- `pieces`, by number
 

@@ -6,33 +6,35 @@ from __future__ import annotations
 
 from livepro.engines.translate import layout
 from livepro.engines.translate.layout import GROUP
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
-from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import has_room, translate
-from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of, known
-from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import enter, land, publish
-from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import read_32
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    ASKS,
+from livepro.engines.translate.translator.compiling.kernels import kernel, within
+from livepro.engines.translate.translator.compiling.kernels.index import entry_of, known
+from livepro.engines.translate.translator.compiling.tables import (
     BASE,
     BUDGET,
     CELL,
-    END_ROW,
     FINE,
-    FIRST_ROW,
     FRAGMENT,
     LANDED,
     LANDINGS,
-    LANDS,
     LENGTH,
     MODULE,
-    OFFSET,
     PATCHES,
     RETURNS,
     ROWS,
     SIZE,
     STUB,
-    STUB_SIZE,
     SUCCESSORS,
+)
+from livepro.engines.translate.translator.x86_64.compiled.kernels.eager import has_room, translate
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import enter, land, publish
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import read_32
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
+    ASKS,
+    END_ROW,
+    FIRST_ROW,
+    LANDS,
+    OFFSET,
+    STUB_SIZE,
 )
 
 _NOT_HERE = -1

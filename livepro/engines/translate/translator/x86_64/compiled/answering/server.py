@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from livepro.engines.translate.codecache.compiled_code import Reached, Standing
+from livepro.engines.translate.translator.compiling.native import Native
 from livepro.engines.translate.translator.x86_64.compiled import tables
-from livepro.engines.translate.translator.x86_64.compiled.native import Native
 from livepro.tracee.stops import WAIT_FLAGS
 
 _PATIENCE = 600

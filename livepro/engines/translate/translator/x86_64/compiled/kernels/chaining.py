@@ -8,7 +8,38 @@ is in place, and known to the tracer.
 
 from __future__ import annotations
 
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
+from livepro.engines.translate.translator.compiling.kernels import kernel, within
+from livepro.engines.translate.translator.compiling.kernels.index import entry_of
+from livepro.engines.translate.translator.compiling.kernels.noting import landed, note_patches, note_return
+from livepro.engines.translate.translator.compiling.tables import (
+    AT,
+    BYTES,
+    BYTES_OF,
+    CELL,
+    CHAIN,
+    CODE,
+    COLD,
+    FIELDS,
+    FINE,
+    FLAGS,
+    FRAGMENT,
+    GONE,
+    HOT,
+    HOT_END,
+    LENGTH,
+    LIVE,
+    MODULE,
+    NEEDS,
+    NOWHERE,
+    PC,
+    PYTHON,
+    ROOM,
+    ROWS,
+    SIZE,
+    SLOW,
+    START,
+    WAIT,
+)
 from livepro.engines.translate.translator.x86_64.compiled.kernels.counting import (
     ASK,
     AT_BEGIN,
@@ -18,61 +49,29 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.counting impor
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import decode, live_in, target_of
 from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import (
-    NOWHERE,
     emit,
     pad,
     put_aside,
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.filtering import plan_filtered
-from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import landed, link
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import link
 from livepro.engines.translate.translator.x86_64.compiled.kernels.recording import plan
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ASKS,
-    AT,
     BRANCH,
-    BYTES,
-    BYTES_OF,
     CALL,
-    CELL,
-    CHAIN,
     CHECKS,
-    CODE,
-    COLD,
-    FIELDS,
     FILTERS,
-    FINE,
-    FLAGS,
-    FRAGMENT,
-    GONE,
     HEAD,
-    HOT,
-    HOT_END,
     INDIRECT_JUMP,
     JUMP,
     JUMP_PIECE,
     KIND,
-    LANDED,
     LANDING,
-    LENGTH,
-    LINK,
-    LIVE,
     LOW,
-    MODULE,
-    NEEDS,
-    PATCHES,
-    PC,
     PLACES,
-    PYTHON,
     RECORDS,
-    RETURNS,
-    ROOM,
-    ROWS,
-    SIZE,
-    SLOW,
-    START,
-    WAIT,
 )
 from livepro.engines.translate.translator.x86_64.facts import ALL
 
@@ -287,10 +286,7 @@ def lay_out(
             link(state, image, field, leads, keys, index, links, stubs, successors)
         if pushed < 0:
             pushed = bound_late(state, text, block + offsets[n - 1], block + offsets[n])
-        inside = pushed >= 0 and pushed < state[SIZE] and state[RETURNS] < len(returns)
-        if inside and not index[entry_of(state, keys, pushed), LANDED]:
-            returns[state[RETURNS]] = pushed
-            state[RETURNS] += 1
+        note_return(state, keys, index, returns, pushed)
         if falls == NOWHERE:
             break
         if done == CHAIN or falls < 0 or falls >= state[SIZE] or at + state[ROOM] > state[HOT_END]:
@@ -307,13 +303,7 @@ def lay_out(
         at = put_aside(state, image, at, text, first_row, made, pieces, bounds)
     state[BYTES] += at - begin
     state[HOT] = at
-    for row in range(first_row, last):
-        follow = index[entry_of(state, keys, made[row, PC]), LINK]
-        while follow:
-            n = state[PATCHES]
-            patches[n, 0], patches[n, 1] = links[follow - 1, 0], made[row, START]
-            state[PATCHES] = n + 1
-            follow = links[follow - 1, 2]
+    note_patches(state, keys, index, links, made, patches, first_row, last)
     if lands:
         landed(state, pc, begin, likely, keys, index, landings)
     return FINE

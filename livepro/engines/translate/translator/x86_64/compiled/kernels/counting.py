@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import BYTES, COLD
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import move
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import add_one, note, put, write_32
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
@@ -14,12 +15,10 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ASKS,
     BACK,
     BRANCH,
-    BYTES,
     CALL,
     CHARGE,
     CHARGE_MANY,
     CHARGES,
-    COLD,
     ENTER,
     FAULTS,
     FLAGS_BACK,

@@ -11,26 +11,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
+from livepro.engines.translate.translator.compiling.kernels import kernel, within
+from livepro.engines.translate.translator.compiling.tables import (
     FINE,
+    MOST,
+    PYTHON,
+    REFUSED,
+    WAIT,
+    WINDOW_SHIFT,
+)
+from livepro.engines.translate.translator.x86_64.compiled.tables import (
     INVALID,
     JUMP,
     KILLS,
     KIND,
     LONGEST,
-    MOST,
     NATIVE,
     OTHER,
     PLAIN,
-    PYTHON,
     READS,
-    REFUSED,
     RELATIVE,
     RETURN,
     SYSCALL,
-    WAIT,
-    WINDOW_SHIFT,
 )
 
 MODRM, IMM = 1, 1

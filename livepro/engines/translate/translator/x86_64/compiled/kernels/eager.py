@@ -4,36 +4,32 @@
 
 from __future__ import annotations
 
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
-from livepro.engines.translate.translator.x86_64.compiled.kernels.chaining import lay_out
-from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    AGAIN,
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.kernels.index import entry_of
+from livepro.engines.translate.translator.compiling.kernels.noting import keep_rest, put_off
+from livepro.engines.translate.translator.compiling.tables import (
     BUDGET,
     CHAIN,
     COLD,
     COLD_END,
     ENTRIES,
     FIELDS,
-    FIELDS_OF_BLOCK,
-    FILTERS,
     FINE,
     FRAGMENT,
     HOT,
     HOT_END,
     LANDED,
     LANDINGS,
-    LEFT,
     LINKS,
-    PYTHON,
     RETURNS,
     ROOM,
     ROWS,
     STUBS,
     SUCCESSORS,
-    WAIT,
 )
+from livepro.engines.translate.translator.x86_64.compiled.kernels.chaining import lay_out
+from livepro.engines.translate.translator.x86_64.compiled.kernels.linking import land
+from livepro.engines.translate.translator.x86_64.compiled.tables import FIELDS_OF_BLOCK, FILTERS
 
 
 @kernel
@@ -130,16 +126,9 @@ def translate(
             if came != FINE:
                 return came
             asked = False
-        elif came == WAIT and state[AGAIN] < len(again):
-            n = state[AGAIN]
-            again[n, 0], again[n, 1] = pc, 1 if lands else 0
-            state[AGAIN] = n + 1
-        elif came == PYTHON and state[LEFT] < len(left):
-            left[state[LEFT]] = pc
-            state[LEFT] += 1
-    for i in range(next_one, state[SUCCESSORS]):
-        successors[i - next_one] = successors[i]
-    state[SUCCESSORS] -= next_one
+        else:
+            put_off(state, came, pc, lands, again, left)
+    keep_rest(state, successors, next_one)
     return FINE
 
 

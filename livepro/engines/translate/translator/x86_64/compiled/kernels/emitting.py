@@ -9,9 +9,25 @@ Indices of `image` are offsets in the cache, those of `text` offsets in the modu
 from __future__ import annotations
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.compiling.kernels import kernel, within
+from livepro.engines.translate.translator.compiling.tables import (
+    AT,
+    BASE,
+    BYTES,
+    BYTES_OF,
+    CODE,
+    COLD,
+    LENGTH,
+    LIVE,
+    MODULE,
+    NOWHERE,
+    PC,
+    ROWS,
+    SLOW,
+    START,
+)
 from livepro.engines.translate.translator.emitted import Field
 from livepro.engines.translate.translator.x86_64 import encode
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel, within
 from livepro.engines.translate.translator.x86_64.compiled.kernels.counting import (
     IN_LOOKUP,
     count,
@@ -39,16 +55,10 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ADJUST_RSP,
     ASKS,
-    AT,
-    BASE,
     BRANCH,
-    BYTES,
-    BYTES_OF,
     CALL,
     CHARGES,
     CHECKS,
-    CODE,
-    COLD,
     COMPARE,
     COUNTED,
     FILTERS,
@@ -58,15 +68,11 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     JUMP,
     JUMP_PIECE,
     KIND,
-    LENGTH,
-    LIVE,
     LOAD_RAX,
     LOAD_RCX,
     LOOKUP,
-    MODULE,
     OF,
     PADDING,
-    PC,
     PLACES,
     PLAIN,
     POP_RAX,
@@ -74,12 +80,9 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PUSH_AT,
     RELATIVE,
     RETURN,
-    ROWS,
     SAVE_RAX,
     SAVE_RCX,
     SITE,
-    SLOW,
-    START,
     UNDER_STACK,
 )
 
@@ -95,9 +98,6 @@ _COMPARED_AT = tuple(
     encode.compare(1 << power, _MARK, 0).index(_MARK.to_bytes(8, "little")) for power in range(4)
 )
 """Where what is compared is in an instruction that does, and its address."""
-
-NOWHERE = -(1 << 62)
-"""No offset in a module."""
 
 
 @kernel

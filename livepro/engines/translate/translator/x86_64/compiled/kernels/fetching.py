@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from livepro.engines.stream import filtering
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import BYTES, COLD, ROWS
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
     LOAD,
     STORE,
@@ -25,13 +26,10 @@ from livepro.engines.translate.translator.x86_64.compiled.kernels.slow_paths imp
 )
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import note, put, write_32
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
-    BYTES,
     CALL_FULL,
     CODE_LINE,
     CODE_MASK,
-    COLD,
     IS_FULL,
-    ROWS,
 )
 
 _RECORD, _NUMBER, _CODE, _CHUNK = int(Field.RECORD), int(Field.PAGE), layout.CODE_LINES, layout.RECORD

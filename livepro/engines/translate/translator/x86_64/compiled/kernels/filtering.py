@@ -15,8 +15,9 @@ from livepro.engines.stream.filtering import (
     WITHIN_SHIFT,
 )
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import BYTES, COLD, FINE, MODULE, PYTHON, ROWS
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.fetching import filter_fetch
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
     STORE,
@@ -50,20 +51,16 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     ACCESS_COLUMNS,
     ACCESS_SIZE,
     ACCESSES,
-    BYTES,
     BYTES_ACCESSED,
     CALL_ACCESS,
     CODE_LINE,
-    COLD,
     DATA_LINE,
     DATA_MASK,
     DISPLACEMENT,
-    FINE,
     GIVE_FLAGS_BACK,
     HOLD_FLAGS,
     KILLS,
     LATEST,
-    MODULE,
     MOST_WORDS,
     MOVES,
     OF,
@@ -71,12 +68,10 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PLACE_FS,
     PLACE_SCALED,
     PLACES,
-    PYTHON,
     READS,
     REGISTERS_KILLED,
     REGISTERS_READ,
     RELEASE_FLAGS,
-    ROWS,
     SAVE_FLAGS,
     USED,
     WORD,

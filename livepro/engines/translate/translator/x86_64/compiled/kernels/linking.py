@@ -8,30 +8,23 @@ from __future__ import annotations
 import numpy as np
 
 from livepro.engines.translate import layout
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
-from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import pad
-from livepro.engines.translate.translator.x86_64.compiled.kernels.index import entry_of
-from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_32, write_64
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.kernels.index import entry_of
+from livepro.engines.translate.translator.compiling.kernels.noting import landed, note_link, note_stub
+from livepro.engines.translate.translator.compiling.tables import (
     BASE,
     BYTES,
     COLD,
     ELSEWHERE,
     ENTERED,
     FRAGMENT,
-    JUMP_PIECE,
-    LANDED,
-    LANDING,
-    LANDINGS,
-    LINK,
-    LINKS,
     MODULE,
     SIZE,
     STUB,
-    STUB_SIZE,
-    STUBS,
-    SUCCESSORS,
 )
+from livepro.engines.translate.translator.x86_64.compiled.kernels.emitting import pad
+from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import put, write_32, write_64
+from livepro.engines.translate.translator.x86_64.compiled.tables import JUMP_PIECE, LANDING, STUB_SIZE
 
 _STOP = 0xCC  # int3
 _ENTRIES = layout.LOOKUP_ENTRIES - 1
@@ -45,19 +38,10 @@ _REACH = 1 << 31
 def link(state, image, field, target, keys, index, links, stubs, successors):
     """Let the branch whose displacement is at `field`, in code that nothing leads to yet, lead to the
     module's offset `target`."""
-    at = entry_of(state, keys, target)
-    n = state[LINKS]
-    links[n, 0], links[n, 1], links[n, 2] = field, target, index[at, LINK]
-    state[LINKS] = n + 1
-    inside = target >= 0 and target < state[SIZE]
-    if inside:
-        index[at, LINK] = n + 1
-        if index[at, FRAGMENT]:
-            write_32(image, field, index[at, FRAGMENT] - field - 4)
-            return
-        if state[SUCCESSORS] < len(successors):
-            successors[state[SUCCESSORS]] = target
-            state[SUCCESSORS] += 1
+    at = note_link(state, keys, index, links, successors, field, target)
+    if index[at, FRAGMENT] and target >= 0 and target < state[SIZE]:
+        write_32(image, field, index[at, FRAGMENT] - field - 4)
+        return
     stub = index[at, STUB]
     if not stub:
         stub = state[COLD]
@@ -65,20 +49,8 @@ def link(state, image, field, target, keys, index, links, stubs, successors):
         image[stub] = _STOP
         write_32(image, stub + 1, target)
         state[BYTES] += STUB_SIZE
-        index[at, STUB] = stub
-        n = state[STUBS]
-        stubs[n, 0], stubs[n, 1] = target, stub
-        state[STUBS] = n + 1
+        note_stub(state, index, stubs, at, target, stub)
     write_32(image, field, stub - field - 4)
-
-
-@kernel
-def landed(state, pc, at, likely, keys, index, landings):
-    """Take note of a landing for `pc`, which is at `at`."""
-    n = state[LANDINGS]
-    landings[n, 0], landings[n, 1], landings[n, 2] = pc, at, 1 if likely else 0
-    state[LANDINGS] = n + 1
-    index[entry_of(state, keys, pc), LANDED] = at
 
 
 @kernel

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from livepro.engines.translate.translator.compiling.kernels import kernel
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.writing import note, write_32, write_64
 from livepro.engines.translate.translator.x86_64.compiled.tables import (
     DISPLACEMENT,

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import FINE, MODULE, PYTHON, ROWS, WAIT
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.decoding import (
     measure,
     place_of,
@@ -49,7 +50,6 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     EARLY,
     FACTOR,
     FAULTS,
-    FINE,
     FLOW,
     FROM_HERE,
     FS,
@@ -61,7 +61,6 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     KILLS,
     KIND,
     KIND_OF,
-    MODULE,
     MOST_WORDS,
     MOVED,
     MOVES,
@@ -76,15 +75,12 @@ from livepro.engines.translate.translator.x86_64.compiled.tables import (
     PLACE_SCALED,
     PLACES,
     PLAIN,
-    PYTHON,
     READS,
     REGISTERS_KILLED,
     REGISTERS_READ,
-    ROWS,
     SEE_FULL,
     UNKNOWN,
     USED,
-    WAIT,
     WORD,
     WORDS,
     WRITTEN,

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from livepro.engines.translate import layout
+from livepro.engines.translate.translator.compiling.kernels import kernel
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
 from livepro.engines.translate.translator.x86_64.compiled.kernels.operands import (
     LOAD,
     STORE,

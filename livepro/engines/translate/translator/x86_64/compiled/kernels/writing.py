@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import FIELDS
 from livepro.engines.translate.translator.emitted import Field
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
-from livepro.engines.translate.translator.x86_64.compiled.tables import ADD_ONE, FIELDS
+from livepro.engines.translate.translator.x86_64.compiled.tables import ADD_ONE
 
 _CELL = int(Field.CELL)
 

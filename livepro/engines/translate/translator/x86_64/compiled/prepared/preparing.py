@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shlex
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +9,11 @@ from typing import Any
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-import livepro
 from livepro.engines.translate import layout
 from livepro.engines.translate.codecache.compiled_code import LookupTable
 from livepro.engines.translate.translator.emitted import Countdown
-from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore, place
+from livepro.engines.translate.translator.x86_64.compiled.prepared.store import ShapeStore
 
-_LOCK_LASTS = 600  # seconds after which who prepares is taken for dead
 _ROOM = 64 << 20  # bytes of a cache that nobody runs
 _EAGER = 1 << 20
 
@@ -91,27 +83,3 @@ def _functions(path: str, offset: int, size: int) -> list[int]:
         functions = (s for s in symbols.iter_symbols() if s["st_info"]["type"] == "STT_FUNC")
         places = {s["st_value"] - offset for s in functions}
     return sorted(place for place in places if 0 <= place < size)
-
-
-def prepare_meanwhile() -> None:
-    """Have that done by a process of its own, unless one is at it; it is nobody's child."""
-    lock = place() / "preparing"
-    try:
-        lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(OSError):
-            if time.time() - lock.stat().st_mtime > _LOCK_LASTS:
-                lock.unlink()
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError:
-        return
-    command = f"{shlex.quote(sys.executable)} -m livepro doctor --prepare; rm -f {shlex.quote(str(lock))}"
-    # A tracer waits for all its children: this one is to be init's. (Nothing is imported from where it is.)
-    here = str(Path(livepro.__file__).parents[1])
-    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    subprocess.run(
-        ["/bin/sh", "-c", f"(nice -n 19 /bin/sh -c {shlex.quote(command)}) </dev/null >/dev/null 2>&1 &"],
-        start_new_session=True,
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": path},
-        check=False,
-    )

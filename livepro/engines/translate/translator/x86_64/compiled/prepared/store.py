@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import livepro.isa
+from livepro.engines.translate.translator.compiling.native import ObjectFile
+from livepro.engines.translate.translator.compiling.store import KernelStore
 from livepro.engines.translate.translator.x86_64.compiled import tables
-from livepro.engines.translate.translator.x86_64.compiled.native import ObjectFile
-from livepro.kept.artifacts import ArtifactStore
-from livepro.kept.place import default_directory
-
-_KIND = "shapes"
 
 
 class Learnt(NamedTuple):
@@ -63,67 +56,46 @@ _LONGEST = 16  # bytes of an example: an instruction has fewer
 _COLUMNS = {"facts": tables.COLUMNS, "recorded": tables.RECORDED_COLUMNS, "examples": _LONGEST}
 
 
-def place() -> Path:
-    """The directory for what is kept here: beside what numba keeps, if that may be written (it goes when that
-    goes), else livepro's own."""
-    return COMPILED / "__pycache__" if os.access(COMPILED, os.W_OK) else default_directory()
-
-
-def _processor() -> str:
-    """What numba compiles for: the processor's model and what it can do."""
-    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    return "".join(line for line in lines if line.startswith(("model", "flags", "vendor")))
+def kernels() -> KernelStore:
+    """Where the kernels are kept."""
+    return KernelStore("shapes", COMPILED, COMPILED.with_name("facts.py"), COMPILED.with_name("events"))
 
 
 class ShapeStore:
-    """Where shapes are kept: for one version of livepro, Python and numba, and one kind of processor."""
+    """Where shapes are kept, with the kernels."""
 
     def __init__(self) -> None:
-        here, isa = COMPILED, Path(livepro.isa.__file__).parent
-        facts, events = here.with_name("facts.py"), here.with_name("events")
-        self._store = ArtifactStore(place(), _KIND, here, facts, events, isa)
-        try:
-            self._key = self._store.key(version("numba"), platform.python_version(), str(here), _processor())
-        except (PackageNotFoundError, OSError):
-            self._key = ""
+        self._store = kernels()
+
+    @property
+    def place(self) -> Path:
+        """The directory."""
+        return self._store.place
 
     @property
     def possible(self) -> bool:
         """Whether there is what compiles."""
-        return bool(self._key)
+        return self._store.possible
 
     def discard_others(self) -> None:
-        """Remove what another version has compiled and kept in this place. numba looks at the file of the
-        function that it compiles, not at those of the functions that are called: what it keeps of two
-        versions must never be mixed."""
-        if place() != default_directory() and place().is_dir():
-            for path in place().iterdir():
-                if path.suffix in (".nbi", ".nbc") or len(path.name) == len(self._key):
-                    path.unlink(missing_ok=True)
+        """See `KernelStore`."""
+        self._store.discard_others()
 
     def read(self) -> Kept | None:
         """What is kept; None where nothing is: nothing has been compiled here, then."""
-        arrays = self._store.read(self._key) if self._key else None
-        if arrays is None:
+        found = self._store.read()
+        if found is None:
             return None
-        name, *symbols = arrays["names"].tobytes().decode().split("\n")
+        made, arrays = found
         rows = len(arrays["lengths"])
         shaped = {each: arrays[each].reshape(rows, columns) for each, columns in _COLUMNS.items()}
         others = {each: arrays[each] for each in Learnt._fields if each not in (*_COLUMNS, "told")}
         told = arrays["told"].tobytes().decode().splitlines()
-        learnt = Learnt(**{**shaped, **others}, told=told)
-        return Kept(ObjectFile(arrays["code"].tobytes(), name, symbols), learnt)
+        return Kept(made, Learnt(**{**shaped, **others}, told=told))
 
     def write(self, kept: Kept) -> None:
         """Keep that."""
-        self._store.write(
-            self._key,
-            {
-                "code": np.frombuffer(kept.made.code, np.uint8),
-                "names": np.frombuffer("\n".join((kept.made.name, *kept.made.symbols)).encode(), np.uint8),
-                **{
-                    name: array.reshape(-1) for name, array in kept.learnt._asdict().items() if name != "told"
-                },
-                "told": np.frombuffer("\n".join(kept.learnt.told).encode(), np.uint8),
-            },
-        )
+        learnt = kept.learnt._asdict()
+        arrays = {name: array.reshape(-1) for name, array in learnt.items() if name != "told"}
+        told = np.frombuffer("\n".join(kept.learnt.told).encode(), np.uint8)
+        self._store.write(kept.made, {**arrays, "told": told})

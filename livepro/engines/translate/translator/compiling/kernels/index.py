@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from livepro.engines.translate.translator.x86_64.compiled.kernels import kernel
-from livepro.engines.translate.translator.x86_64.compiled.tables import (
+from livepro.engines.translate.translator.compiling.kernels import kernel
+from livepro.engines.translate.translator.compiling.tables import (
     ENTRIES,
     FLAGS,
     FRAGMENT,

@@ -4,38 +4,13 @@ than to translate all that a small program needs."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_KINDS = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
-SPECIFICATIONS = {
-    "translate": (
-        "i64 u8 n b b u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 "
-        "i64.2 i64 i64 i64 i64 i64.2 i64 i64"
-    ),
-    "take": "i64 i64 i32.2 i64.2 i64 i64 i64 i64 i64 i64 i64.2 n",
-    "links_to": "i64 i64 i32.2 n",
-    "forget": "i64 i64 i32.2 n n",
-    "rehash": "i64 i64 i32.2 i64 i32.2",
-    "enter": "i64 u8 u64 u64 i64 n i64.2 n n i64.2",
-    "publish": "i32 i64.2 n",
-    "measure_all": "u8 n u8",
-    "shapes_of": "u8 i64 i64 u64 u64 i32 u8 i32 u8",
-    "tell": "u8 i64 i64 u64 u64 i32 i64.2 i32.2 u8 u8 u8 i32 u8 i32 i64",
-    "find_shape": "u8 n u64 u64 i64",
-    "enter_shape": "u8 n u64 u64 i32 n n",
-    "rehash_shapes": "u64 u64 i32 u64 u64 i32",
-    "arrive": (
-        "n n n n n n n i64 u8 i32 u64 u64 i64 i64.2 i32 i64.2 u8 u8 u64 u64 i32 i64.2 i32.2 i64.2 i64 u8 "
-        "i64 i64 i32.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64.2 i64 i64 i64 i64 i64.2 i64 i64"
-    ),
-    "answer": "i64.2 i64.2 i64.2 i64.2 i64 n n n",
-}
-"""By name what a kernel is given, in order: arrays by type (and dimensions, if they are two), `n` for
-numbers, `b` for truth values."""
+_KINDS = {"u8": np.uint8, "u32": np.uint32, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
 
 
 class Kernel:
@@ -82,12 +57,14 @@ class ObjectFile(NamedTuple):
 
 
 class Native:
-    """An object file, loaded: `entry` is its function."""
+    """An object file, loaded: `entry` is its function. By name `specifications` say what a kernel is given,
+    in order: arrays by type (and dimensions, if they are two), `n` for numbers, `b` for truth values."""
 
-    def __init__(self, made: ObjectFile) -> None:
+    def __init__(self, made: ObjectFile, specifications: Mapping[str, str]) -> None:
         from llvmlite import binding
 
         self.made = made
+        self._specifications = specifications
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         abort = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
@@ -109,6 +86,6 @@ class Native:
         return SimpleNamespace(
             **{
                 name: Kernel(self, number, specification)
-                for number, (name, specification) in enumerate(SPECIFICATIONS.items())
+                for number, (name, specification) in enumerate(self._specifications.items())
             }
         )

@@ -1,0 +1,1 @@
+"""What the compiled translators of both instruction sets share."""
