@@ -118,6 +118,11 @@ PARTS = (
             ),
         ),
     ),
+    Part(
+        "compiled",
+        (f"{TRANSLATE_MORE}TestTranslateCompiled::test_proved_counts",),
+        options=("-m", "long or not long"),
+    ),
     Part("places", ("tests/engines/test_translate_places.py",)),
     # Fixtures for what a Cortex-A57 has not.
     Part(
