@@ -134,7 +134,7 @@ def test_letting_go_is_survived_when_it_fails(tmp_path: Path) -> None:
     assert [o for o in outcomes if not o.made or o.livepro == 0] == []
 
 
-@pytest.mark.parametrize("failing", ["NewCode.enter", "CompiledBuilder.enter_ways", "CompiledModule.made"])
+@pytest.mark.parametrize("failing", ["NewCode.enter", "CompiledBuilder.enter_ways", "TranslatedModule.made"])
 def test_what_threads_run_in_before_it_is_entered_is_left(failing: str, tmp_path: Path) -> None:
     """Compiled code has let them go on there, and an error comes before anybody else knows of it: the program
     hung or died."""
