@@ -45,7 +45,7 @@ def test_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert done.stdout.endswith("livepro can run here.\n")
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="new code is translated in Python there")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="it tells of shapes, which x86-64 alone has")
 def test_what_translates_new_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from engines.observed import TIMEOUT
 from tools import needed
 
 if platform.machine() != "x86_64":
-    pytest.skip("blocks are translated in Python there", allow_module_level=True)
+    pytest.skip("stops are answered without Python on x86-64 alone", allow_module_level=True)
 
 from engines.compiled_shapes import shapes_of_none
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 if platform.machine() != "x86_64":
-    pytest.skip("blocks are translated in Python there", allow_module_level=True)
+    pytest.skip("code that may change is translated in Python there", allow_module_level=True)
 
 from engines.compiled_shapes import shapes_of_none
 from engines.observed import observe
