@@ -159,9 +159,10 @@ def test_what_words_mean() -> None:
             left += facts.kind not in (Kind.INVALID, Kind.NATIVE, Kind.SYSCALL) and not facts.exclusive
             continue
         assert facts.exclusive is Exclusive.NONE
-        assert tuple(map(int, decoding.registers_of(word))) == (facts.mentions, facts.kills) or (
-            kind > tables.ADDRESS or facts.kind is Kind.LENT
-        ), hex(word)
+        mentions, kills = map(int, decoding.registers_of(word))
+        assert mentions == facts.mentions, hex(word)
+        if kind <= tables.ADDRESS and facts.kind is not Kind.LENT:  # of the others nobody asks what they kill
+            assert kills == facts.kills, hex(word)
         if facts.kind is Kind.LENT:
             assert kind == tables.PLAIN, hex(word)
             continue
@@ -169,3 +170,15 @@ def test_what_words_mean() -> None:
         if tables.JUMP <= kind <= tables.CALL:
             assert int(decoding.distance_of(word)) == facts.distance, hex(word)
     assert left < len(words) / 20
+
+
+def test_a_loop_of_one_block_is_left_to_python() -> None:
+    """It is copied several times. nop; subs x0, x0, #1; b.ne of the second; ret: the first block leads on to
+    the loop."""
+    words = (0xD503201F, 0xF1000400, 0x54FFFFE1, 0xD65F03C0)
+    code = b"".join(word.to_bytes(4, "little") for word in words).ljust(4096, b"\0")
+    translated = Translated(code, Emitter(DATA, {}, Countdown.NONE))
+    translated.begin(0, 10)
+    made = np.concatenate([made.rows for made in translated.made])
+    left = np.concatenate([made.left for made in translated.made])
+    assert (made[:, PC].tolist(), left.tolist()) == ([0, 12], [4])

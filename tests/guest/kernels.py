@@ -26,8 +26,10 @@ def kernels(checkout: Path, cache: Path) -> Path:
     """A file with the kernels of a checkout: from the cache, or compiled (half a minute)."""
     from .image import keep
 
-    places = (checkout / TRANSLATOR / name for name in ("aarch64", "compiling"))
-    sources = sorted(path for place in places for path in place.rglob("*.py"))
+    translator = checkout / TRANSLATOR
+    sources = [translator.with_name("layout.py"), translator / "emitted.py"]
+    for place in ("aarch64", "compiling"):
+        sources += sorted((translator / place).rglob("*.py"))
     key = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     kept = cache / f"kernels-{key}"
     if not kept.exists():

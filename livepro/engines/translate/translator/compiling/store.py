@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-import livepro.isa
 from livepro.engines.translate.translator.compiling.native import ObjectFile
 from livepro.kept.artifacts import ArtifactStore
 from livepro.kept.place import default_directory
 
+_TRANSLATE = Path(__file__).parents[2]
+_OTHERS = (
+    *(_TRANSLATE / "layout.py", _TRANSLATE / "translator" / "emitted.py", _TRANSLATE.parent / "stream"),
+    _TRANSLATE.parents[1] / "isa",
+)
+"""What kernels take constants from, besides their instruction set's folder and this one."""
 _TELLING = ("model", "flags", "vendor", "CPU ", "Features")  # not "cpu MHz", which is never the same
 
 
@@ -33,12 +38,11 @@ def _processor() -> str:
 
 class KernelStore:
     """Where the kernels of the folder `here` are kept, with arrays: for one version of livepro, Python and
-    numba, and one kind of processor. `makers` are other files and folders that they are made of."""
+    numba, and one kind of processor."""
 
-    def __init__(self, kind: str, here: Path, *makers: Path) -> None:
+    def __init__(self, kind: str, here: Path) -> None:
         self.place = place(here)
-        shared, isa = Path(__file__).parent, Path(livepro.isa.__file__).parent
-        self._store = ArtifactStore(self.place, kind, here, shared, *makers, isa)
+        self._store = ArtifactStore(self.place, kind, here.parent, Path(__file__).parent, *_OTHERS)
         try:
             self.key = self._store.key(version("numba"), platform.python_version(), str(here), _processor())
         except (PackageNotFoundError, OSError):

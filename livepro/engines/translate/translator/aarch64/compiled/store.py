@@ -6,10 +6,7 @@ from pathlib import Path
 
 from livepro.engines.translate.translator.compiling.store import KernelStore
 
-_HERE = Path(__file__).parent
-
 
 def kernels() -> KernelStore:
     """The place."""
-    makers = (_HERE.with_name(name) for name in ("facts.py", "encode.py", "relocation.py", "counter.py"))
-    return KernelStore("aarch64", _HERE, *makers)
+    return KernelStore("aarch64", Path(__file__).parent)

@@ -8,6 +8,8 @@ is in place, and known to the tracer.
 
 from __future__ import annotations
 
+import numpy as np
+
 from livepro.engines.translate.translator.aarch64.compiled.kernels.counting import place_counter
 from livepro.engines.translate.translator.aarch64.compiled.kernels.decoding import decode, distance_of
 from livepro.engines.translate.translator.aarch64.compiled.kernels.emitting import emit
@@ -72,7 +74,8 @@ def lay_out(
     while True:
         status, n = decode(state, text, present, block, decoded, needs)
         last = block + 4 * (n - 1)
-        if status == FINE and decoded[n - 1, KIND] == BRANCH and last + distance_of(text[last >> 2]) == block:
+        branches = status == FINE and decoded[n - 1, KIND] == BRANCH
+        if branches and last + distance_of(np.int64(text[last >> 2])) == block:
             status = PYTHON  # such a loop is copied several times
         if status != FINE:
             if not done:

@@ -58,7 +58,7 @@ _COLUMNS = {"facts": tables.COLUMNS, "recorded": tables.RECORDED_COLUMNS, "examp
 
 def kernels() -> KernelStore:
     """Where the kernels are kept."""
-    return KernelStore("shapes", COMPILED, COMPILED.with_name("facts.py"), COMPILED.with_name("events"))
+    return KernelStore("shapes", COMPILED)
 
 
 class ShapeStore:
